@@ -110,6 +110,7 @@ static const GpuVendor nvidia = {
     .is_ending = is_ending,
     .load_code = cuda_load_code,
     .has_code = cuda_has_code,
+    .can_be_quick = cuda_can_be_quick,
     .warm_compiler = cuda_warm_compiler,
     .close = cuda_close,
 };
@@ -183,7 +184,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     return status;
 }
 
-void cuda_warm(Device *device) { ready_warm((Gpu *)device); }
+void cuda_warm(Device *device) { gpu_warm((Gpu *)device); }
 
 bool cuda_is_lost(const Device *device, char *why, size_t capacity)
 {

@@ -3,7 +3,7 @@
 //     if (cuda_driver()->n_gpus) TRY(device_cuda_open(0, &(CudaOptions){ 0 }, &device, err));
 //     cuda_warm(device);                                 // starts the compiler in the background; returns at once
 //     if (device->wait_ms(device, &launch) < 50)         // expected time to compile its kernel; 0: it is compiled
-//         TRY(device->scan(device, &launch, err));       // any thread: launches over one table share its scan
+//         TRY(device->ride(device, &launch, err));       // any thread: launches over one table share its scan
 //     device->get_ready(device);                         // compiles missing kernels in the background
 //
 // A scan fails with what the query did wrong (a division by zero), or with QUERY_CANCELED.  What the device cannot do

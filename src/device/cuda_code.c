@@ -23,6 +23,7 @@ static CubinJob cubin_job(const CudaGpu *cuda, const CodeJob *job, Defines *defi
                        .driver_version = cuda->cu->version,
                        .major = cuda->gpu.major,
                        .minor = cuda->gpu.minor,
+                       .is_quick = job->is_quick,
                        .n_defines = shape->is_picked ? 6 : 5,
                        .defines = defines->list };
 }
@@ -64,6 +65,8 @@ bool cuda_has_code(Gpu *gpu, const CodeJob *job)
     const CubinJob cubin_of = cubin_job(cuda_gpu(gpu), job, &defines);
     return cubins_have(cuda_gpu(gpu)->cubins, &cubin_of);
 }
+
+bool cuda_can_be_quick(Gpu *gpu) { return cubins_can_be_quick(cuda_gpu(gpu)->cu->version); }
 
 // Tests, look-ups, sums: what most kernels have.
 static const char warm_text[] =

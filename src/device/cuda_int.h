@@ -26,6 +26,7 @@ static inline CudaGpu *cuda_gpu(Gpu *gpu) { return (CudaGpu *)(void *)gpu; }
 weft_status cuda_check_compiler(const CudaGpu *cuda, Error *err);      // there is one, and it knows this card
 weft_status cuda_load_code(Gpu *gpu, const CodeJob *job, GpuCode *code, bool *was_cached, Error *err);
 bool        cuda_has_code(Gpu *gpu, const CodeJob *job);
+bool        cuda_can_be_quick(Gpu *gpu);
 void        cuda_warm_compiler(Gpu *gpu);
 
 // cuda_peak.c

@@ -1,18 +1,21 @@
 // device.h - where kernels run: a device is a table of functions.
 //
-//     Launch launch = { .woven = woven, .code = code, .source = source, .sink = job.sink, ... };
+//     Launch launch = { .device = device, .woven = woven, .source = source, .sink = job.sink, ... };
+//     TRY(device->ride(device, &launch, err));             // any thread; all chunks that it wants: launch.out
+//     if (launch.out.refused[0]) ...                       // nothing was done: give it to another device
+//     device->free_launch(device, &launch);
+//
+// A launch is a request with room for its outcome.  Launches over one table that ride at the same time share its scan;
+// which rows go through which kernels when is the device's own business.  A GPU (cuda.h) takes whole chunks, many at a
+// time.  The CPU is pushed, slice by slice, by the engine's threads (engine/network.c, which adds ride and list to what
+// cpu.c gives):
+//
 //     TRY(device->open(device, &launch, err));
 //     device->push(device, &launch, slot, chunk, first, end);      // any thread, one per slot at a time; in any order
 //     TRY(device->finish(device, &launch, err));                   // merges the slots: launch.out.rows or .groups
-//     device->free_launch(device, &launch);
 //
-// A launch is a request with room for its outcome.
-//
-// The engine decides which rows are pushed when (engine/network.c): that is where queries share a scan.  A device with
-// memory of its own may also keep the rows of a launch and make a join table of them there (make_table), or a chunk
-// that the next launch reads (keep_rows).  cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it
-// takes whole chunks, many at a time (scan).  It may refuse a launch, and say why; the engine then gives it to the CPU
-// and says so.
+// A device with memory of its own may also keep the rows of a launch and make a join table of them there (make_table),
+// or a chunk that the next launch reads (keep_rows).
 
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
@@ -149,6 +152,7 @@ typedef struct GpuFigures {
     double peak_gbs;                   // tell_peak: what the device's memory gives at most; 0: not known
     bool   is_peak_measured;           // else it is by clock and width
     bool   was_cached;                 // its code came from a cache
+    bool   is_quick;                   // it is quickly compiled; the better one is under way
 } GpuFigures;
 
 // Of a cube over joins (share/share.h); classes 0: it is none.
@@ -157,36 +161,34 @@ typedef struct CubeFigures {
     u64 n_slots, n_cells;              // combinations of classes that somebody wants; with the groups in them
 } CubeFigures;
 
-// For people: a launch on a device that scans by itself, and what such a device has scanned of a table since it was
-// opened.
-typedef struct LaunchFigures {
+// For people: a launch that rides, and what a device has scanned of a table since it was opened.
+typedef struct RiderFigures {
     u64         query;
-    const char *table, *label, *kernel;        // table NULL: rows of the query's own
-    int         n_chunks, n_chunks_done, n_fellow;
-    const char *woven_as;                      // in its last run, with others; NULL: not
-    int         n_woven;                       // how many, itself included
-    double      gain;
-    CubeFigures cube;                          // of the cube over joins that it was in then
-} LaunchFigures;
+    const char *table, *label, *kernel;
+    int         n_chunks, n_chunks_done, n_fellow;         // fellow: riders on the same scan
+    const char *woven_as;              // with others at its newest chunks: see LaunchOutcome; NULL: it runs by itself
+    int         n_woven;               // how many, itself included; 0: it runs by itself
+    double      gain;                  // what the cost model expected of that: time alone / together
+    CubeFigures cube;                  // of the cube over joins that it was in then
+} RiderFigures;
 
-typedef struct TableFigures {
+typedef struct ScanFigures {
     u64         id;
     const char *table;
-    u64         n_rides, n_woven;                              // rides; those that had any chunk in one kernel with
-                                                               // others
-    u64         n_fused, n_cubed, n_sieved;                    // of these: one that was several of them counts for each
-    u64         n_join_cubed;                                  // of those in cubes: that were in one over joins
-    u64         chunks_woven, chunks_woven_ridden;             // chunks of these: once for all that rode on them;
-                                                               // counted for each
-    u64         chunks_read, rows_read, bytes_read;            // once for all that rode on them
-    u64         chunks_ridden, rows_ridden, bytes_ridden;      // counted for each
-} TableFigures;
+    u64         n_rides;                                   // launches that scanned it
+    u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
+    u64         chunks_ridden, rows_ridden, bytes_ridden;  // counted for each: what it would have been without sharing
+    u64         chunks_woven, chunks_woven_ridden;         // read for several by one kernel: once for all; for each
+    u64         rides_woven;                               // rides of which any chunk was
+    u64         rides_sieved, rides_fused, rides_cubed;    // of these: one that was several of them counts for each
+    u64         rides_join_cubed;                          // of those in cubes: that were in one over joins
+} ScanFigures;
 
 typedef struct DeviceFigures {
-    int            n_launches, n_tables;
-    LaunchFigures *launches;
-    TableFigures  *tables;
-    u64            n_kernels;                  // started so far
+    int            n_riders, n_scans;          // lists of LIST_PUSH
+    RiderFigures  *riders;
+    ScanFigures   *scans;
+    u64            n_kernels;                  // started so far; this and all below are a GPU's
     u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make
                                                                // way; copies of columns and tables
     u64            n_waves, n_planned;                         // runs of kernels; those with shapes of the model
@@ -215,9 +217,9 @@ typedef struct LaunchOutcome {
     int         n_woven;               // how many they were, itself counted in
     double      gain;                  // what the cost model expected of that: time alone / together
     CubeFigures cube;                  // of a cube over joins that it was in, where n_woven is of that
-    double      compile_ms;            // scan: to get the code
-    GpuFigures  gpu;                   // scan
-    char        refused[300];          // scan: why the device did not run it; empty: it did
+    double      compile_ms;            // to get the code
+    GpuFigures  gpu;                   // a GPU's
+    char        refused[300];          // why the device did not run it; empty: it did
     int         n_runs;                // of groups in temporary files; 0: they were in memory
     u64         groups_in_runs;
 } LaunchOutcome;
@@ -225,15 +227,18 @@ typedef struct LaunchOutcome {
 // What is asked of a device.  It only reads this, but for is_expected.
 typedef struct Launch {
     Device           *device;
-    u64               table;           // id of the table that is scanned, for sharing the scan; 0: rows of the query's
-                                       // own
+    u64               table;           // id of the table whose scan it shares; 0: it has a scan of its own, from the
+                                       // first chunk on
     const Table      *scanned;         // for people, as are the next two; NULL: rows of the query's own
     const char       *label;
     u64               query;
     bool              is_explained;    // figures that cost time are wanted
     bool              may_weave;       // together with other queries
-    GpuSchedule       schedule;
-    bool              is_expected;     // it was announced (Device.expect); the device takes that back when it gets on
+    GpuSchedule       schedule;        // of a GPU
+    int               priority;        // on the CPU, as the next two: larger goes first
+    int               max_threads;     // of a scan of its own
+    bool              is_alone;        // it would hold up others: on threads of its own
+    bool              is_expected;     // it was announced (Device.expect); ride takes that back
     const Woven      *woven;
     Code             *code;
     const Source     *source;
@@ -264,6 +269,15 @@ typedef struct Fold {
 
 struct Device {
     const char *name;
+    // Returns when every wanted chunk went through the kernel, or out.refused says why the device does not do that; the
+    // launch has no memory of the device then.  Fails with what the query did wrong, or when it was stopped.
+    weft_status (*ride)(Device *device, Launch *launch, Error *err);
+    void        (*free_launch)(Device *device, Launch *launch);
+    void        (*close)(Device *device);
+    void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);     // copies into the arena; any thread
+    // Optional: NULL = it looks at stop flags by itself, now and then.  Launches with this flag that wait see it now.
+    void        (*wake)(Device *device, const _Atomic u32 *stop);
+    // For a device that is pushed; NULL = it is not.
     weft_status (*open)(Device *device, Launch *launch, Error *err);
     // A failure shows in finish, and stops the launch.
     void        (*push)(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end);
@@ -282,10 +296,6 @@ struct Device {
     void        (*fold)(Device *device, const Launch *cube, const Fold *fold);
     bool        (*is_enough)(const Device *device, const Launch *launch);      // its limit is reached
     weft_status (*finish)(Device *device, Launch *launch, Error *err);
-    void        (*free_launch)(Device *device, Launch *launch);
-    // Optional: NULL = the engine pushes.  Instead of open, push and finish: returns when every wanted chunk went
-    // through the kernel.
-    weft_status (*scan)(Device *device, Launch *launch, Error *err);
     // For launches that keep rows; optional: NULL = never.  False: there is no room for the table, or the device could
     // not this time.
     bool        (*make_table)(Device *device, Launch *launch, TableFill *fill);
@@ -302,19 +312,16 @@ struct Device {
     // Optional.  N queries more, or fewer, are about to scan this table: others may wait for them a little, to share
     // the scan.
     void        (*expect)(Device *device, u64 table, int n);
-    // Optional: NULL = none.  How long a scan would wait for a compiler, about.  The code is then noted, and made in
+    // Optional: NULL = none.  How long a ride would wait for a compiler, about.  The code is then noted, and made in
     // the background once get_ready is called.
     double      (*wait_ms)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);
-    // With scan; copies into the arena.  Any thread.
-    void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);
     // Optional.  Fills in the peak, which is measured now if it never was and no other query runs; takes about as long
     // as a compile.  Any thread.
     void        (*tell_peak)(Device *device, GpuFigures *figures);
-    void        (*close)(Device *device);
 };
 
-Device *device_cpu_open(void);
+Device *device_cpu_open(void);             // is pushed, and has no ride
 
 bool launch_wants_chunk(const Launch *launch, int chunk);                      // no zone test rules it out
 u64  launch_column_bytes(const Launch *launch, int chunk);  // of the chunk's columns that the kernel reads

@@ -174,7 +174,7 @@ static weft_status run_launch(GpuRun *run, Error *err)
     TRY(take_event(gpu, &run->done, err));
     run->is_timed = run->launch->is_explained;
     weft_status status = run_until_done(run, err);
-    run_read_timers(run);
+    timers_read(run);
     run->launch->out.time_ms = time_now_ms() - start - run->launch->out.compile_ms;
     if (!status && run->launch->is_explained && run->launch->woven->n_counts) status = count_steps(run, err);
     give_event(gpu, run->done);
@@ -199,7 +199,7 @@ static void gpu_free_launch(Device *device, Launch *launch)
     launch->memory = NULL;
 }
 
-static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
+static weft_status gpu_ride(Device *device, Launch *launch, Error *err)
 {
     Gpu            *gpu = (Gpu *)device;
     Error           own = { 0 };
@@ -208,6 +208,8 @@ static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
     figures_begin(launch->memory);
     const weft_status status = run_launch(launch->memory, &own);
     figures_end(launch->memory);
+    if (launch->is_expected) gpu_expect(device, launch->table, -1);     // it never got on
+    launch->is_expected = false;
     gpu_leave(gpu, before);
     if (!status) return WEFT_OK;
     if (is_device_fault(status)) {
@@ -241,6 +243,16 @@ static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
 
 static double gpu_wait_ms(Device *device, const Launch *launch) { return kernel_wait_ms((Gpu *)device, launch); }
 static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
+
+static void start_compiler(Gpu *gpu)
+{
+    const double start = time_now_ms();
+    gpu->vendor->warm_compiler(gpu);
+    tables_warm(gpu);
+    log_debug("%s: the compiler's start took %.0f ms", gpu->name, time_now_ms() - start);
+}
+
+void gpu_warm(Gpu *gpu) { ready_warm(gpu, start_compiler); }
 
 // ---- opening --------------------------------------------------------------------------------------------------------
 
@@ -420,6 +432,7 @@ static void gpu_close(Device *device)
     Gpu *gpu = (Gpu *)device;
     ASSERT(!gpu->first && !gpu->n_active && !gpu->listed);     // no query is on it any more
     ready_stop(gpu);
+    demands_stop(gpu);
     scan_stop(gpu);
     pins_free(gpu->pins);
     ahead_free(gpu->ahead);
@@ -484,7 +497,7 @@ void gpu_init(Gpu *gpu)
 {
     gpu->compile_ms = COMPILE_MS;
     gpu->device = (Device){ .name = gpu->name,
-                            .scan = gpu_scan,
+                            .ride = gpu_ride,
                             .make_table = gpu_make_table,
                             .fetch_rows = gpu_fetch_rows,
                             .fetch_table = gpu_fetch_table,

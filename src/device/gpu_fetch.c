@@ -162,6 +162,11 @@ weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
 
 // ---- rows in the order of the source: segments come in the order in which rows were put out, and say where they are f
 
+u64 segment_rows(const GpuRun *run)
+{
+    return (run->launch->woven->has_matches ? 32 : (u64)run->shape.threads) * (u64)run->shape.items;
+}
+
 static int by_place(const void *a, const void *b)
 {
     const KernelSegment *x = a, *y = b;

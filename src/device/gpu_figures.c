@@ -12,7 +12,7 @@
 // ---- counting --------------------------------------------------------------------------------------------------
 
 // Under slots_lock.
-static TableFigures *figures_of(Gpu *gpu, const Table *table)
+static ScanFigures *figures_of(Gpu *gpu, const Table *table)
 {
     ASSERT(mutex_is_held(&gpu->slots_lock));
     for (int t = 0; t < gpu->n_tables; t++)
@@ -55,7 +55,7 @@ void figures_read(const Wave *wave)
         n_woven = MAX_OF(n_woven, MAX_OF(run->n_sieved_chunks, MAX_OF(run->n_fused_chunks, run->n_cubed_chunks)));
     }
     pthread_mutex_lock(&wave->gpu->slots_lock);
-    TableFigures *figures = figures_of(wave->gpu, table);
+    ScanFigures *figures = figures_of(wave->gpu, table);
     figures->chunks_woven += n_woven;
     for (int k = 0; k < wave->n_chunks; k++) {
         const RunChunk *chunk = &wave->chunks[k];
@@ -81,13 +81,13 @@ void figures_woven(GpuRun *run)
     run->is_woven = n_chunks > 0;
     if (run->is_woven && run->launch->scanned) {
         pthread_mutex_lock(&run->gpu->slots_lock);
-        TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
+        ScanFigures *figures = figures_of(run->gpu, run->launch->scanned);
         figures->chunks_woven_ridden += n_chunks;
-        figures->n_woven += first_time(&run->was_woven, n_chunks);
-        figures->n_fused += first_time(&run->was_fused, run->n_fused_chunks);
-        figures->n_cubed += first_time(&run->was_cubed, run->n_cubed_chunks);
-        figures->n_sieved += first_time(&run->was_sieved, run->n_sieved_chunks);
-        figures->n_join_cubed += first_time(&run->was_join_cubed, run->is_join_cubed ? run->n_cubed_chunks : 0);
+        figures->rides_woven += first_time(&run->was_woven, n_chunks);
+        figures->rides_fused += first_time(&run->was_fused, run->n_fused_chunks);
+        figures->rides_cubed += first_time(&run->was_cubed, run->n_cubed_chunks);
+        figures->rides_sieved += first_time(&run->was_sieved, run->n_sieved_chunks);
+        figures->rides_join_cubed += first_time(&run->was_join_cubed, run->is_join_cubed ? run->n_cubed_chunks : 0);
         pthread_mutex_unlock(&run->gpu->slots_lock);
     }
     run->n_fused_chunks = run->n_cubed_chunks = run->n_sieved_chunks = 0;
@@ -98,7 +98,7 @@ void figures_ridden(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes)
 {
     if (!run->launch->scanned) return;
     pthread_mutex_lock(&run->gpu->slots_lock);
-    TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
+    ScanFigures *figures = figures_of(run->gpu, run->launch->scanned);
     figures->chunks_ridden += n_chunks, figures->rows_ridden += n_rows, figures->bytes_ridden += bytes;
     pthread_mutex_unlock(&run->gpu->slots_lock);
 }
@@ -114,12 +114,12 @@ static int count_fellows(const Gpu *gpu, const GpuRun *run)
 }
 
 // What is written while a run is put together is left alone.
-static LaunchFigures launch_figures(const Gpu *gpu, const GpuRun *run, Arena *arena)
+static RiderFigures rider_figures(const Gpu *gpu, const GpuRun *run, Arena *arena)
 {
     const Launch *launch = run->launch;
     const bool    is_woven = run->is_woven && !run->is_in_run;
-    return (LaunchFigures){ .query = launch->query,
-                            .table = launch->scanned ? arena_strdup(arena, launch->scanned->name) : NULL,
+    return (RiderFigures){ .query = launch->query,
+                            .table = arena_strdup(arena, launch->scanned ? launch->scanned->name : "stored rows"),
                             .label = arena_strdup(arena, launch->label ? launch->label : ""),
                             .kernel = arena_strdup(arena, launch->woven->name),
                             .n_chunks = run->n_chunks_wanted,
@@ -141,11 +141,11 @@ void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)
     figures->bytes_copied = frames_copied(gpu->frames);
     pthread_mutex_lock(&gpu->slots_lock);
     for (const GpuRun *run = gpu->listed; run; run = run->next_listed)
-        *LIST_PUSH(arena, figures->launches, figures->n_launches) = launch_figures(gpu, run, arena);
+        *LIST_PUSH(arena, figures->riders, figures->n_riders) = rider_figures(gpu, run, arena);
     for (int t = 0; t < gpu->n_tables; t++) {
-        TableFigures *table = LIST_PUSH(arena, figures->tables, figures->n_tables);
-        *table = gpu->tables[t].figures;
-        table->table = arena_strdup(arena, gpu->tables[t].name);
+        ScanFigures *scan = LIST_PUSH(arena, figures->scans, figures->n_scans);
+        *scan = gpu->tables[t].figures;
+        scan->table = arena_strdup(arena, gpu->tables[t].name);
     }
     pthread_mutex_unlock(&gpu->slots_lock);
     pthread_mutex_unlock(&gpu->lock);

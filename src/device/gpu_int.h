@@ -2,10 +2,14 @@
 //
 //     gpu.c          a GPU used: pool of memory, streams, scans
 //     gpu_context.c  its driver asked: errors, the context, waiting; losing it
-//     gpu_kernel.c   code for it, and the shape of a launch
+//     gpu_code.c     texts of kernels that it knows, and their code
 //     gpu_ready.c    kernels compiled in the background
+//     gpu_kernel.c   which code a launch needs, and its shape
 //     gpu_launch.c   what one launch needs in device memory, and what it leaves
+//     gpu_notes.c    what its kernel notes about rows that stay there
+//     gpu_timer.c    how long its kernels took
 //     gpu_table.c    join tables and chunks made of the rows that a launch left in device memory
+//     gpu_made.c     these, as long as they are kept
 //     gpu_sort.c     rows put in order
 //     gpu_scan.c     the dispatcher: runs of chunks through the kernels of all riders
 //     gpu_schedule.c shapes of launches, their order and streams (with gpu_plan.c, which asks src/model)
@@ -39,6 +43,7 @@ enum {
     N_EVENTS = 64,                     // created when the device is opened
     N_EVENTS_KEPT = 1024,              // kept at most for later launches
     CALL_TRIES = 3,                    // of a call that must not fail
+    ADMITTED_SHARE = 4,                // quarters of the pool: three of them
 };
 
 _Static_assert(N_STREAMS <= 32, "RunSlot.streams has a bit for each");
@@ -53,7 +58,7 @@ _Static_assert(N_PINNED_SLOTS == 64, "Gpu.pinned_taken has a bit for each");
 #define PINNED_SLOT_BYTES ((u64)64 << 10)
 
 typedef struct Gpu  Gpu;
-typedef struct MadeTable MadeTable;    // gpu_table.c
+typedef struct MadeTable MadeTable;    // gpu_made.h
 
 // Of those of others, the most hopeful: the queries of some wait for no memory, so they will go; or the launches of all
 // wait for memory, too.
@@ -99,7 +104,7 @@ typedef struct GpuCode {               // for so many rows per thread
 
 // What is compiled: a text for so many rows per thread.  Of the shape, what goes to shared memory and what is loaded
 // early.
-typedef struct CodeJob { const char *text, *name; const Shape *shape; int items; } CodeJob;
+typedef struct CodeJob { const char *text, *name; const Shape *shape; int items; bool is_quick; } CodeJob;
 
 typedef struct CodeEntry {             // lives as long as the device
     char               key[128];       // name of the text, and how it was compiled
@@ -110,6 +115,8 @@ typedef struct CodeEntry {             // lives as long as the device
     Error              error;          // the latest; under the lock, as the next two
     double             again_ms;       // failed: not tried before
     double             pause_ms;       // the next one
+    bool               is_quick;       // of another entry: less optimised, and sooner there
+    struct CodeEntry *_Atomic quick;   // its quick one; set once, under the lock
     GpuCode            code;
     Fit                fits[N_FITS];   // under slots_lock; the latest, in turn
     int                n_fits;
@@ -223,11 +230,12 @@ typedef struct GpuVendor {
     // The calling thread has entered the device.  Sets all of CODE but items and busy.
     weft_status (*load_code)(Gpu *gpu, const CodeJob *job, GpuCode *code, bool *was_cached, Error *err);
     bool        (*has_code)(Gpu *gpu, const CodeJob *job);  // load_code will not compile
+    bool        (*can_be_quick)(Gpu *gpu);                  // the compiler can leave optimisations out
     void        (*warm_compiler)(Gpu *gpu);                 // its start is behind it
     void        (*close)(Gpu *gpu);    // the context, and what else is the vendor's own; the Gpu itself is freed after
 } GpuVendor;
 
-typedef struct GpuTable { TableFigures figures; char name[64]; } GpuTable;
+typedef struct GpuTable { ScanFigures figures; char name[64]; } GpuTable;
 
 struct Gpu {
     Device            device;          // first: what others see
@@ -289,7 +297,8 @@ struct Gpu {
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
     Demand           *demands;         // threads that compile for these
     double            compile_ms;      // that one takes, about
-    bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
+    void            (*warm)(Gpu *gpu); // starts the compiler; NULL: it has been started, or need not be
+    bool              stops_compiling;
     bool              is_measuring;    // its memory's speed is being measured
     int               n_tries_left;    // to do so
     _Atomic u64       n_launches, n_kernels;       // kernels: handed to the driver
@@ -331,6 +340,7 @@ void        gpu_init(Gpu *gpu);
 // With its context current and its properties known: memory (0: the default), streams, threads.  When it fails, and at
 // the end, gpu->device.close.
 weft_status gpu_open(Gpu *gpu, u64 memory_bytes, Error *err);
+void        gpu_warm(Gpu *gpu);                                        // starts the compiler; returns at once
 bool        gpu_is_lost(Gpu *gpu, char *why, size_t capacity);         // WHY may be NULL
 // Of a block's tables and groups, so that as many blocks of 1024 threads fit a multiprocessor as its threads allow.
 u64         gpu_shared_most(const Gpu *gpu);
@@ -352,15 +362,30 @@ weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread
 GpuContext  gpu_visit(const Gpu *gpu);
 void        gpu_leave(const Gpu *gpu, GpuContext before);
 
+// gpu_code.c
+CodeEntry  *kernel_find(Gpu *gpu, const char *key);            // any thread; NULL: not noted yet
+// The entry of the key, made if there is none: the text and name of WOVEN, to be compiled for SHAPE.  Under the lock.
+CodeEntry  *kernel_note(Gpu *gpu, const char *key, const Woven *woven, const Shape *shape);
+void        kernel_note_quick(Gpu *gpu, CodeEntry *kernel);  // under the lock: its quick one, if there can be one
+void        kernel_begin(CodeEntry *kernel);                  // under the lock: the caller builds it
+weft_status kernel_build(Gpu *gpu, CodeEntry *kernel, Error *err);
+void        kernel_revive(CodeEntry *kernel);                 // under the lock: one that failed is noted again if it
+                                                               // is time to try
+// Threads of a block, and blocks, that keep most of a multiprocessor's threads busy; none if it does not fit.
+weft_status kernel_find_fit(Gpu *gpu, const GpuCode *code, const Shape *shape, Fit *fit, Error *err);
+void        kernels_free(Gpu *gpu);
+
+// gpu_ready.c
+void        ready_warm(Gpu *gpu, void (*warm)(Gpu *gpu));   // calls WARM in the background, before anything is compiled
+void        ready_begin(Gpu *gpu);                          // see Device.get_ready
+void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left
+                                                            // undone
+
 // gpu_kernel.c
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);     // a cancel is seen while it is compiled
 void        demands_stop(Gpu *gpu);                            // waits for compiles that have begun
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
 double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
-void        kernel_begin(CodeEntry *kernel);                  // under the lock: the caller builds it
-weft_status kernel_build(Gpu *gpu, CodeEntry *kernel, Error *err);
-void        kernel_revive(CodeEntry *kernel);                 // under the lock: one that failed is noted again if it
-                                                               // is time to try
 typedef struct KernelWish {
     const char *name, *text;
     u32         shared_groups, shared_tables;
@@ -374,7 +399,6 @@ bool kernel_fit(Gpu *gpu, CodeEntry *kernel, const Shape *shape, u32 dynamic_sha
 // Cells of each accumulator for N groups, those of one behind those of another.  Returns their bytes; where these are
 // more than MOST, not all are placed.
 u64         kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds);
-void        kernels_free(Gpu *gpu);
 // A kernel that a device has for itself: its text is the same for all queries.
 //     fixed_describe(&fixed, gpu, weave_keep_text(&name), name);
 //     if (!fixed_is_ready(gpu, &fixed)) ...              // compiled in the background from now on
@@ -385,33 +409,40 @@ void        fixed_describe(Fixed *fixed, Gpu *gpu, const char *text, const char 
 weft_status fixed_code(Gpu *gpu, Fixed *fixed, Error *err);    // launch.stop, where it is set, ends the wait
 bool        fixed_is_ready(Gpu *gpu, const Fixed *fixed);
 
-// gpu_ready.c
-void        ready_warm(Gpu *gpu);                           // starts the compiler; returns at once
-void        ready_begin(Gpu *gpu);                          // see Device.get_ready
-void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left
-                                                            // undone
-
 // gpu_launch.c
 weft_status launch_open(GpuRun *run, Error *err);           // block and tables are there, or will be when the stream
                                                             // comes to it
 void        launch_close(GpuRun *run);                      // gives device memory back
 void        launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params);
-u64         launch_admitted_most(const Gpu *gpu);           // bytes of blocks and tables together
+// Bytes of blocks and tables together.  The rest of the pool is for columns on their way through.
+static inline u64 launch_admitted_most(const Gpu *gpu)
+{
+    return frames_total(gpu->frames) / ADMITTED_SHARE * (ADMITTED_SHARE - 1);
+}
 bool        launch_wait_for_room(GpuRun *run);              // until it has the pool for itself; false: it had, or
                                                             // waited for too long
 void        launch_admit_others(GpuRun *run);                 // be admitted again
-weft_status launch_add_timer(GpuRun *run, Error *err);      // room for two more events
-void        run_read_timers(GpuRun *run);                   // adds them up for EXPLAIN ANALYZE
 weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that kept them
 weft_status launch_ask_back(GpuRun *run, Error *err);       // the begin of the block, once its kernels are issued
 weft_status launch_results(GpuRun *run, bool *again, Error *err);
 void        launch_free_results(GpuRun *run);
+static inline GpuAddress in_block(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
+
+// gpu_timer.c: kernels between begin and end, in the run's stream, are timed if it is.
+weft_status timer_begin(GpuRun *run, Error *err);
+weft_status timer_end(GpuRun *run, Error *err);
+void        timers_read(GpuRun *run);                       // adds them up for EXPLAIN ANALYZE, once the stream is idle
+
+// gpu_notes.c
+u64         notes_bytes(const Launch *launch);              // of the head of its block
+u64         marks_bytes(const Launch *launch);
+void        notes_write(const GpuRun *run, u8 *head);
+void        notes_read(const GpuRun *run);                  // once the head of its block is back
+
+// gpu_fetch.c.  AT: in the run's block.
 // Rows of the source that are put out at once, as a segment: those of a block, or of a warp and several times where
 // they have several matches.
 u64         segment_rows(const GpuRun *run);
-static inline GpuAddress in_block(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
-
-// gpu_fetch.c.  AT: in the run's block.
 weft_status fetch_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *err);
 weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *err);
 weft_status fetch_in_order(GpuRun *run, Error *err);         // rows, as the source has them, to run->state
@@ -419,6 +450,11 @@ weft_status fetch_in_order(GpuRun *run, Error *err);         // rows, as the sou
 weft_status fetch_segments(GpuRun *run, KernelSegment *segments, Error *err);
 
 // gpu_table.c
+bool        gpu_make_table(Device *device, Launch *launch, TableFill *fill);
+bool        gpu_keep_rows(Device *device, Launch *launch, RowKeep *keep);
+void        tables_warm(Gpu *gpu);                          // compiles the kernel that nearly all tables want
+
+// gpu_made.c
 enum {
     KEY_TABLE = 1,                     // in the keys of copies; columns have numbers below 2^32
     TABLE_PAST = 16,                   // blocks fetch tables in pieces of so many bytes
@@ -428,18 +464,11 @@ static inline CopyKey table_key(u64 table, int number)
     return (CopyKey){ table, (u64)KEY_TABLE << 32 | (u64)(u32)number };
 }
 
-u64         notes_bytes(const Launch *launch);              // of the head of its block
-u64         marks_bytes(const Launch *launch);
-void        notes_write(const GpuRun *run, u8 *head);
-void        notes_read(const GpuRun *run);                  // once the head of its block is back
-bool        gpu_make_table(Device *device, Launch *launch, TableFill *fill);
 weft_status gpu_fetch_table(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
 void        gpu_drop_table(Device *device, u64 table);
-bool        gpu_keep_rows(Device *device, Launch *launch, RowKeep *keep);
 weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err);
 void        gpu_drop_rows(Device *device, u64 chunk);
 u64         rows_kept_bytes(const Launch *launch);          // of its source, where that stayed here: admitted already
-void        tables_warm(Gpu *gpu);
 // Part NUMBER of a table that it made, in the host's memory as long as the table is there; NULL: it could not be
 // fetched.  Only for one NUMBER of a table, whose user holds it.
 const void *table_part_here(Gpu *gpu, u64 table, int number, u64 bytes, Budget *budget);

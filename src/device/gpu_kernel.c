@@ -1,4 +1,4 @@
-// gpu_kernel.c - code for a GPU, and the shape of a launch.
+// gpu_kernel.c - which code a launch needs, and the shape of the launch.
 //
 // What goes to shared memory is decided before compiling, since it is an option of the compiler: first the accumulators
 // of groups, then join tables from the smallest on, as long as they leave room for enough threads.  Rows per thread,
@@ -15,7 +15,6 @@
 
 #define SHARED_GROUPS_MOST ((u64)48 << 10)
 #define SHARED_TABLE_MOST  ((u64)32 << 10)     // a larger table would be fetched for longer than it is used
-#define SHARED_SMALL       ((u64)16 << 10)     // so much is soon fetched: small blocks, and several in turn
 #define NEAR_BYTES         ((u64)12 << 10)     // of the first groups of a hash table, which serve few rows where there
                                                // are many groups
 #define NEAR_MOST          1024
@@ -144,158 +143,9 @@ static u32 eager_columns(const GpuRun *run)
     return eager;
 }
 
-// ---- code -----------------------------------------------------------------------------------------------------------
-
-#define COMPILES_KNOWN 8.0              // that the time expected for the next one comes from
 #define BUILD_LEFT_MS  10.0             // one that should be done by now
-#define PAUSE_MS       1000.0           // between tries, the second time
-#define PAUSE_MOST_MS  60000.0
+#define QUICK_SHARE    0.6              // that quick code takes, of the time for the other
 #define DEMANDS_MOST   8                // compiles that queries wait for, at once: NVRTC does not do three side by side
-
-static CodeEntry *find_kernel(Gpu *gpu, const char *key)
-{
-    CodeEntry *kernel = gpu->kernels;
-    while (kernel && strcmp(kernel->key, key) != 0) kernel = kernel->next;
-    return kernel;
-}
-
-static u32 list_bytes(const GpuCode *code, const Shape *shape, int threads)
-{
-    return shape->is_picked ? (u32)threads * (u32)PICK_BYTES(code->items) : 0;
-}
-
-// Threads of a block, and blocks, that keep most of a multiprocessor's threads busy; none if it does not fit.
-static weft_status find_fit(Gpu *gpu, const GpuCode *code, const Shape *shape, Fit *fit, Error *err)
-{
-    static const int sizes[] = { 128, 256, 512, 1024 };
-    int              most = 0;
-    *fit = (Fit){ .dynamic_shared = shape->dynamic_shared };
-    for (int i = 0; i < COUNT_OF(sizes); i++) {
-        const u32 shared = shape->dynamic_shared + list_bytes(code, shape, sizes[i]);
-        int       blocks = 0;
-        if (shared > (u32)(gpu->shared_per_block - code->static_shared)) continue;
-        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, code->function, sizes[i], shared), err);
-        const int busy = blocks * sizes[i];
-        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && shape->dynamic_shared <= SHARED_SMALL))
-            continue;
-        most = busy;
-        fit->threads = sizes[i], fit->blocks_per_sm = blocks, fit->launch_shared = shared;
-    }
-    return WEFT_OK;
-}
-
-static char *copy_text(const char *text)
-{
-    Text copy = { 0 };
-    text_add(&copy, "%s", text);
-    return copy.bytes;
-}
-
-static weft_status compile_and_load(Gpu *gpu, CodeEntry *kernel, int items, GpuCode *code, Error *err)
-{
-    Fit           fit = { 0 };
-    bool          was_cached = false;
-    const CodeJob job = { .text = kernel->text, .name = kernel->name, .shape = &kernel->shape, .items = items };
-    weft_status   status = gpu_enter(gpu, err);
-    *code = (GpuCode){ .items = items };
-    if (!status) status = gpu->vendor->load_code(gpu, &job, code, &was_cached, err);
-    if (!status) status = find_fit(gpu, code, &kernel->shape, &fit, err);
-    code->busy = fit.threads * fit.blocks_per_sm;
-    kernel->was_cached = kernel->was_cached && was_cached;
-    return status;
-}
-
-// ---- rows per thread: more of them keep more loads in flight, but each takes registers, and with them threads -------
-// Kernels of 34 queries over 120 M rows were compiled for eight, four, two and one, and timed on an H200.  Most are
-// best with eight, though that leaves fewer threads.  Those for which it leaves too few are known by two signs: less
-// than two fifths of a multiprocessor's threads, and one and a half times as many, or more, with half the rows.  So
-// Q2.2: 0.50 ms with eight rows (37 % of the threads), 0.39 with four (62 %); but five sums and a count by three
-// columns, whose registers are not for rows: 1.18 with eight (31 %), 1.39 with four (37 %).  What these rules take was
-// 1.3 % slower than the best of the four in the mean (with two rows for hash groups, too), 5 % at most, but for one:
-// 2.19 ms instead of 1.88 (with one row), 600,000 groups.
-
-#define BUSY_ENOUGH  0.4
-#define FLIGHT_LEAST 0.75              // rows in flight, of those with twice as many per thread
-
-static bool is_crowded(const Gpu *gpu, const GpuCode *code)
-{
-    return code->local_bytes > 0 || code->busy < BUSY_ENOUGH * gpu->threads_per_sm;
-}
-
-static bool is_better(const GpuCode *fewer, const GpuCode *code)
-{
-    return fewer->local_bytes < code->local_bytes ||
-           fewer->items * fewer->busy >= FLIGHT_LEAST * (code->items * code->busy);
-}
-
-static void unload(Gpu *gpu, GpuCode *code)
-{
-    if (code->module && !gpu->is_gone) gpu->calls->ModuleUnload(code->module);
-    *code = (GpuCode){ 0 };
-}
-
-// Where the device or the compiler cannot make it for fewer rows, what there is will do.
-static weft_status load_code(Gpu *gpu, CodeEntry *kernel, Error *err)
-{
-    kernel->was_cached = true;
-    weft_status status = compile_and_load(gpu, kernel, kernel->shape.items, &kernel->code, err);
-    bool        is_best = status != WEFT_OK;
-    while (!is_best && is_crowded(gpu, &kernel->code) && kernel->code.items > 1) {
-        Error ignored = { 0 };
-        GpuCode fewer;
-        is_best = compile_and_load(gpu, kernel, kernel->code.items / 2, &fewer, &ignored) ||
-                  !is_better(&fewer, &kernel->code);
-        unload(gpu, is_best ? &fewer : &kernel->code);
-        if (!is_best) kernel->code = fewer;
-    }
-    return status;
-}
-
-static void forget_text(CodeEntry *kernel)
-{
-    free(kernel->text);
-    free(kernel->name);
-    kernel->text = kernel->name = NULL;
-}
-
-void kernel_begin(CodeEntry *kernel)
-{
-    ASSERT(kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED);
-    kernel->begun_ms = time_now_ms();
-    kernel->state = KERNEL_BUILDING;
-}
-
-// A text that does not compile will not get better.  Other errors may pass, and the kernel is tried again when a query
-// asks for it: the first time at once, then after 1 s, 3, 7, and every minute at last, so that a card on which it never
-// passes does not have its compiler at work for each query.
-static void note_failure(CodeEntry *kernel, const Error *err)
-{
-    kernel->error = *err;
-    kernel->again_ms = time_now_ms() + kernel->pause_ms;
-    kernel->pause_ms = MIN_OF(2 * kernel->pause_ms + PAUSE_MS, PAUSE_MOST_MS);
-}
-
-void kernel_revive(CodeEntry *kernel)
-{
-    if (kernel->state == KERNEL_FAILED && kernel->text && time_now_ms() >= kernel->again_ms)
-        kernel->state = KERNEL_NOTED;
-}
-
-weft_status kernel_build(Gpu *gpu, CodeEntry *kernel, Error *err)
-{
-    ASSERT(kernel->text && kernel->name);
-    const weft_status status = load_code(gpu, kernel, err);
-    if (status) unload(gpu, &kernel->code);
-    if (!status || status == WEFT_KERNEL_BUILD) forget_text(kernel);
-    pthread_mutex_lock(&gpu->lock);
-    if (!status && !kernel->was_cached)
-        gpu->compile_ms += (time_now_ms() - kernel->begun_ms - gpu->compile_ms) / COMPILES_KNOWN;
-    if (status) note_failure(kernel, err);
-    kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
-    pthread_cond_broadcast(&gpu->built);
-    pthread_mutex_unlock(&gpu->lock);
-    return status;
-}
 
 typedef struct KernelKey { char bytes[sizeof(((CodeEntry *)0)->key)]; } KernelKey;
 
@@ -312,23 +162,6 @@ static KernelKey choose_code(Gpu *gpu, GpuRun *run)
     return key;
 }
 
-// Under the lock.
-static CodeEntry *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
-{
-    ASSERT(mutex_is_held(&gpu->lock));
-    CodeEntry *kernel = find_kernel(gpu, key->bytes);
-    if (kernel) return kernel;
-    kernel = calloc(1, sizeof *kernel);
-    *kernel = (CodeEntry){ .state = KERNEL_NOTED,
-                            .text = copy_text(run->launch->woven->text),
-                            .name = copy_text(run->launch->woven->name),
-                            .shape = run->shape,
-                            .next = gpu->kernels };
-    strcpy(kernel->key, key->bytes);
-    gpu->kernels = kernel;
-    return kernel;
-}
-
 // ---- code that a query waits for: a thread of its own makes it, as a compiler cannot be told to stop, and a query can
 
 struct Demand { pthread_t thread; Gpu *gpu; CodeEntry *kernel; bool is_done; struct Demand *next; };
@@ -338,7 +171,7 @@ static void build_on_demand(Gpu *gpu, CodeEntry *kernel)
     Error own = { 0 };
     kernel_build(gpu, kernel, &own);   // a failure is the kernel's
     pthread_mutex_lock(&gpu->lock);
-    gpu->is_cold = false;
+    gpu->warm = NULL;
     ASSERT(gpu->n_demanded > 0);
     if (--gpu->n_demanded == 0) pthread_cond_broadcast(&gpu->wanted);
     pthread_cond_broadcast(&gpu->built);           // there is a place for the next one
@@ -435,8 +268,26 @@ static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, CodeEntry *kernel,
 
 static CodeEntry *find_ready(Gpu *gpu, const KernelKey *key)
 {
-    CodeEntry *kernel = find_kernel(gpu, key->bytes);
+    CodeEntry *kernel = kernel_find(gpu, key->bytes);
+    if (kernel && kernel->state != KERNEL_READY) kernel = kernel->quick;
     return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
+}
+
+// Under the lock.  Quick code is there first, unless the other is nearly done.
+static CodeEntry *first_there(CodeEntry *kernel)
+{
+    CodeEntry *quick = kernel->quick;
+    return quick && quick->state != KERNEL_FAILED && kernel->state != KERNEL_BUILDING ? quick : kernel;
+}
+
+// Under the lock.  Where quick code fails, the other is made.
+static weft_status wait_for_either(Gpu *gpu, GpuRun *run, CodeEntry *kernel, bool *was_built, Error *err)
+{
+    run->kernel = first_there(kernel);
+    const weft_status status = wait_for_code(gpu, run, run->kernel, was_built, err);
+    if (!status || status == WEFT_QUERY_CANCELED || !run->kernel->is_quick) return status;
+    run->kernel = kernel;
+    return wait_for_code(gpu, run, kernel, was_built, err);
 }
 
 // Compiles the kernel unless a background thread has begun to.  All queries that need it wait, and get the error if it
@@ -446,17 +297,19 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     const KernelKey key = choose_code(gpu, run);
     run->launch->out.gpu.was_cached = true;
     run->kernel = find_ready(gpu, &key);
+    run->launch->out.gpu.is_quick = run->kernel && run->kernel->is_quick;
     if (run->kernel) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
-    CodeEntry *kernel = note_kernel(gpu, run, &key);
+    CodeEntry *kernel = kernel_note(gpu, key.bytes, run->launch->woven, &run->shape);
     Demand     *done = take_demands(gpu, false);
     kernel_revive(kernel);
     bool              was_built = false;
-    const weft_status status = wait_for_code(gpu, run, kernel, &was_built, err);
+    const weft_status status = wait_for_either(gpu, run, kernel, &was_built, err);
     pthread_mutex_unlock(&gpu->lock);
     join_demands(done);
-    run->kernel = kernel;
-    run->launch->out.gpu.was_cached = !was_built || status || kernel->was_cached;
+    run->launch->out.gpu.was_cached = !was_built || status || run->kernel->was_cached;
+    run->launch->out.gpu.is_quick = run->kernel->is_quick;
+    if (run->kernel->is_quick) ready_begin(gpu);           // the better one, meanwhile
     return status;
 }
 
@@ -466,9 +319,11 @@ static double build_ms(const Gpu *gpu, CodeEntry *kernel)
     ASSERT(mutex_is_held(&gpu->lock));
     kernel_revive(kernel);
     if (kernel->state == KERNEL_READY || kernel->state == KERNEL_FAILED) return 0;
-    return kernel->state == KERNEL_BUILDING
-               ? MAX_OF(gpu->compile_ms - (time_now_ms() - kernel->begun_ms), BUILD_LEFT_MS)
-               : gpu->compile_ms;
+    const CodeEntry *first = first_there(kernel);
+    const double     whole_ms = first->is_quick ? QUICK_SHARE * gpu->compile_ms : gpu->compile_ms;
+    if (first->state == KERNEL_READY) return 0;
+    return first->state == KERNEL_BUILDING ? MAX_OF(whole_ms - (time_now_ms() - first->begun_ms), BUILD_LEFT_MS)
+                                           : whole_ms;
 }
 
 // A device that is lost is ready to refuse.
@@ -487,7 +342,7 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     free(run.spots);
     if (find_ready(gpu, &key)) return 0;
     pthread_mutex_lock(&gpu->lock);
-    CodeEntry *kernel = find_kernel(gpu, key.bytes);
+    CodeEntry *kernel = kernel_find(gpu, key.bytes);
     double      wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
     const bool  is_known = kernel != NULL;
     pthread_mutex_unlock(&gpu->lock);
@@ -495,7 +350,9 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     const CodeJob job = { .text = woven->text, .name = woven->name, .shape = &run.shape, .items = run.shape.items };
     if (gpu->vendor->has_code(gpu, &job)) return 0;
     pthread_mutex_lock(&gpu->lock);
-    wait_ms = build_ms(gpu, note_kernel(gpu, &run, &key));
+    kernel = kernel_note(gpu, key.bytes, run.launch->woven, &run.shape);
+    kernel_note_quick(gpu, kernel);
+    wait_ms = build_ms(gpu, kernel);
     pthread_mutex_unlock(&gpu->lock);
     return wait_ms;
 }
@@ -515,7 +372,7 @@ CodeEntry *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables,
              wish->shared_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
-    CodeEntry *kernel = note_kernel(gpu, &run, &key);
+    CodeEntry *kernel = kernel_note(gpu, key.bytes, run.launch->woven, &run.shape);
     pthread_mutex_unlock(&gpu->lock);
     ready_begin(gpu);
     return kernel;
@@ -551,7 +408,7 @@ weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
     Fit         fit;
     ASSERT(run->kernel->state == KERNEL_READY);
     if (!recall_fit(gpu, run->kernel, shape->dynamic_shared, &fit)) {
-        TRY(find_fit(gpu, code, shape, &fit, err));
+        TRY(kernel_find_fit(gpu, code, shape, &fit, err));
         if (!fit.threads)
             return fail(err, WEFT_DEVICE_FAILED, -1,
                         "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory",
@@ -600,15 +457,4 @@ bool fixed_is_ready(Gpu *gpu, const Fixed *fixed)
     const bool is_ready = kernel_wait_ms(gpu, &fixed->launch) <= 0;
     if (!is_ready) ready_begin(gpu);
     return is_ready;
-}
-
-void kernels_free(Gpu *gpu)
-{
-    for (CodeEntry *kernel = gpu->kernels, *next; kernel; kernel = next) {
-        next = kernel->next;
-        unload(gpu, &kernel->code);
-        forget_text(kernel);
-        free(kernel);
-    }
-    gpu->kernels = NULL;
 }

@@ -31,7 +31,6 @@
 #define GROUPS_GROW       8                    // times, as long as that fits: all rows are read again
 #define ROOM_MOST         ((u64)UINT32_MAX - 4)
 #define BACK_BYTES        ((u64)4 << 20)       // states up to this come back together with the head
-#define ADMITTED_SHARE    4                    // quarters of the pool: three of them
 #define GROUPS_SHARE      8                    // of what a query may have: room for groups that there may be
 #define OVERTAKEN_MS      100.0
 #define HELD_UP_MS        200.0
@@ -55,11 +54,6 @@ static u64 row_bytes(const Woven *woven)
     u64 bytes = 0;
     for (int s = 0; s < woven->n_state; s++) bytes += woven->state[s].bytes;
     return bytes;
-}
-
-u64 segment_rows(const GpuRun *run)
-{
-    return (run->launch->woven->has_matches ? 32 : (u64)run->shape.threads) * (u64)run->shape.items;
 }
 
 static u64 most_segments(const GpuRun *run)
@@ -131,8 +125,6 @@ static void lay_out_room(GpuRun *run)
 }
 
 // ---- admission ------------------------------------------------------------------------------------------------------
-
-u64 launch_admitted_most(const Gpu *gpu) { return frames_total(gpu->frames) / ADMITTED_SHARE * (ADMITTED_SHARE - 1); }
 
 // A part that the host does not have: the device made it, and has counted it already.
 static bool is_made_here(const Woven *woven, int table)
@@ -524,31 +516,6 @@ void launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *pa
 {
     const Woven *woven = run->launch->woven;
     for (int p = 0; p < woven->n_params; p++) params[p] = launch_param(&woven->params[p], columns);
-}
-
-weft_status launch_add_timer(GpuRun *run, Error *err)
-{
-    Gpu *gpu = run->gpu;
-    run->timers = realloc(run->timers, (size_t)(run->n_timers + 2) * sizeof *run->timers);
-    for (int i = 0; i < 2; i++) {
-        GPU_TRY(gpu, EventCreate, (&run->timers[run->n_timers], 0), err);
-        run->n_timers++;
-    }
-    return WEFT_OK;
-}
-
-// EXPLAIN ANALYZE leaves out times that the driver does not give.
-void run_read_timers(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    for (int t = 0; t < run->n_timers; t++) {
-        float ms = 0;
-        if (t % 2 == 0 && t + 1 < run->n_timers &&
-            gpu->calls->EventElapsedTime(&ms, run->timers[t], run->timers[t + 1]) == GPU_SUCCESS)
-            run->launch->out.gpu.kernel_ms += ms;
-    }
-    for (int t = 0; t < run->n_timers; t++) gpu->calls->EventDestroy(run->timers[t]);
-    run->n_timers = 0;
 }
 
 // ---- results --------------------------------------------------------------------------------------------------------

@@ -11,31 +11,27 @@
 // threads), so nothing is begun here while a query compiles for itself.  What has begun cannot be stopped: closing
 // waits for it.
 //
-// The CPU runs queries meanwhile, on all cores, so these threads step back.  SSB's Q4.2 at SF 2 on 2 cores with NVRTC
-// at work beside it: 37 ms at least and 47 in the median of 16 first runs without that, 31 and 38 so; second runs 28
-// and 39, 25 and 28.  With twice the step 28 and 43, 23 and 26.
+// The CPU runs queries meanwhile, on all cores, so these threads step back where there are few cores.  Where there are
+// many they would starve: with 16, the thirteen queries of SSB took 3.6 s until all ran on the GPU.  SSB's Q4.2 at SF 2
+// on 2 cores with NVRTC at work beside it: 37 ms at least and 47 in the median of 16 first runs without that, 31 and 38
+// so; second runs 28 and 39, 25 and 28.  With twice the step 28 and 43, 23 and 26.
 //
 // The compiler's own start (130 to 300 ms) is the first thing that is done here, with a kernel that uses the words as
 // real ones do.
 
 #include "device/gpu_int.h"
 
-static void warm(Gpu *gpu)
-{
-    const double start = time_now_ms();
-    gpu->vendor->warm_compiler(gpu);
-    tables_warm(gpu);
-    log_debug("%s: the compiler's start took %.0f ms", gpu->name, time_now_ms() - start);
-}
+#define MANY_CORES 8                   // then a quarter of them compiles, and does not step back
 
 // ---- the threads ----------------------------------------------------------------------------------------------------
 
+// The oldest quick one, else the oldest of the others: first all that is asked for can run, then it gets better.
 static CodeEntry *next_queued(const Gpu *gpu)
 {
-    CodeEntry *oldest = NULL;         // the list has the newest first
+    CodeEntry *oldest = NULL, *quick = NULL;               // the list has the newest first
     for (CodeEntry *kernel = gpu->kernels; kernel; kernel = kernel->next)
-        if (kernel->state == KERNEL_QUEUED) oldest = kernel;
-    return oldest;
+        if (kernel->state == KERNEL_QUEUED) *(kernel->is_quick ? &quick : &oldest) = kernel;
+    return quick ? quick : oldest;
 }
 
 static void build_quietly(Gpu *gpu, CodeEntry *kernel)
@@ -50,12 +46,12 @@ static bool build_next(Gpu *gpu)
 {
     ASSERT(mutex_is_held(&gpu->lock));
     CodeEntry *kernel = gpu->n_demanded ? NULL : next_queued(gpu);
-    const bool  is_cold = gpu->is_cold && !gpu->n_demanded;    // else that one starts the compiler
-    if (!is_cold && !kernel) return false;
-    if (is_cold) gpu->is_cold = false;
+    void (*const warm)(Gpu *) = gpu->n_demanded ? NULL : gpu->warm;    // else that one starts the compiler
+    if (!warm && !kernel) return false;
+    if (warm) gpu->warm = NULL;
     else kernel_begin(kernel);
     pthread_mutex_unlock(&gpu->lock);
-    if (is_cold) warm(gpu);
+    if (warm) warm(gpu);
     else build_quietly(gpu, kernel);
     pthread_mutex_lock(&gpu->lock);
     return true;
@@ -64,7 +60,7 @@ static bool build_next(Gpu *gpu)
 static void *make_ready(void *context)
 {
     Gpu *gpu = context;
-    thread_step_back();
+    if (cpu_count() < MANY_CORES) thread_step_back();
     pthread_mutex_lock(&gpu->lock);
     while (!gpu->stops_compiling)
         if (!build_next(gpu)) pthread_cond_wait(&gpu->wanted, &gpu->lock);
@@ -96,10 +92,10 @@ void ready_begin(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-void ready_warm(Gpu *gpu)
+void ready_warm(Gpu *gpu, void (*warm)(Gpu *gpu))
 {
     pthread_mutex_lock(&gpu->lock);
-    gpu->is_cold = true;
+    gpu->warm = warm;
     start_threads(gpu, 1);
     pthread_mutex_unlock(&gpu->lock);
 }
@@ -112,5 +108,4 @@ void ready_stop(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
     for (int c = 0; c < gpu->n_compilers; c++) pthread_join(gpu->compilers[c], NULL);
     gpu->n_compilers = 0;
-    demands_stop(gpu);
 }

@@ -373,15 +373,6 @@ static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks,
     return parts;
 }
 
-static weft_status start_timer(GpuRun *run, Error *err)
-{
-    Gpu *gpu = run->gpu;
-    if (!run->is_timed) return WEFT_OK;
-    TRY(launch_add_timer(run, err));
-    GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 2], run->stream), err);
-    return WEFT_OK;
-}
-
 // WAITING: streams that wait for the gate already.
 static weft_status open_stream(Wave *wave, GpuRun *run, u32 *waiting, Error *err)
 {
@@ -396,9 +387,9 @@ static weft_status launch_parts(Wave *wave, const WaveLaunch *launch, Error *err
 {
     Gpu    *gpu = wave->gpu;
     GpuRun *run = launch->run;
-    TRY(start_timer(run, err));
+    TRY(timer_begin(run, err));
     TRY(wave_launch(gpu, run, run->stream, launch->parts.at, &launch->grid, err));
-    if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
+    TRY(timer_end(run, err));
     schedule_note(&run->launch->out.gpu, run, &launch->grid);
     return WEFT_OK;
 }

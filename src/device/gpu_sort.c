@@ -396,18 +396,14 @@ static weft_status run_passes(SortRun *s, int word, bool is_gathered, Error *err
 
 static weft_status sort_word(SortRun *s, int word, SortState *now, Error *err)
 {
-    Gpu       *gpu = s->gpu;
     GpuRun    *run = &s->run;
     const bool is_gathered = now->has_rows;
     if (!passes_of_word(s->sort, word)) return WEFT_OK;
     TRY(send_word(s, word, is_gathered ? s->room.word : s->room.keys[0], err));
     now->has_rows = true;
-    if (!run->is_timed) return run_passes(s, word, is_gathered, err);
-    TRY(launch_add_timer(run, err));
-    GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 2], run->stream), err);
+    TRY(timer_begin(run, err));
     TRY(run_passes(s, word, is_gathered, err));
-    GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
-    return WEFT_OK;
+    return timer_end(run, err);
 }
 
 static void number_rows(const DeviceSort *sort)
@@ -465,7 +461,7 @@ static void begin(SortRun *s, Gpu *gpu, DeviceSort *sort)
 
 static void end(SortRun *s)
 {
-    run_read_timers(&s->run);
+    timers_read(&s->run);
     s->sort->kernel_ms = s->launch.out.gpu.kernel_ms;
     free(s->run.timers);
     give_room(s);

@@ -7,14 +7,9 @@
 // they were not, or are far apart, rows of equal key are chained (link, order) and payloads lie by row.  The kernels
 // are the same for all (weave/tables.c).
 //
-// The parts of a table are copies in the pool without a source elsewhere, so they are held until the table is dropped,
-// and count as admitted memory.  A launch that probes the table finds them by its id, like those that came over the
-// link.
-//
 // The rows between two kernels of a query (weave = off) become the columns of a chunk in the same way: as many as there
 // are, in as few bytes as they need, with bits that say which are not NULL.  The block of the launch, which has room
-// for all rows that there might have been, is given back then.  The next launch finds the columns by the id of the
-// chunk, as if they had come over the link before.
+// for all rows that there might have been, is given back then.
 //
 //     block         [value value value value ...  (room)] [NULL flags ... (room)]      segments: where rows are from
 //     t_keep         v part per column                      v
@@ -23,6 +18,7 @@
 // Blocks of threads put out rows in any order.  Where the order matters, segments are fetched, ordered by the host
 // (gpu_fetch.c) and sent back as the distances that rows have to move: 24 bytes for some hundred rows.
 
+#include "device/gpu_made.h"
 #include "device/gpu_wave.h"
 
 #include <stdio.h>
@@ -41,108 +37,11 @@ typedef struct FillArgs {              // what a part's KernelArgs point to, in 
     i64          totals[2];            // places or keys that have a row; the longest chain
 } FillArgs;
 
-struct MadeTable {                     // or a chunk
-    u64               id, bytes;
-    const void       *owner;           // the query that had it made; only compared
-    int               n_waiting;       // launches that probe or read it, and wait for memory
-    bool              is_rows;
-    int               n_parts;
-    Copy            **parts;
-    void             *here;            // a part of it in the host's memory (table_part_here); NULL: not asked for yet
-    u64               here_bytes;
-    Budget           *here_budget;
-    struct MadeTable *next;
-};
-
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
 static void *pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
-// ---- notes: part of the launch's block ------------------------------------------------------------------------------
-
-u64 notes_bytes(const Launch *launch) { return aligned((u64)launch->n_facts * sizeof(KernelNote)); }
-
-u64 marks_bytes(const Launch *launch)
-{
-    u64 bytes = 0;
-    for (int f = 0; f < launch->n_facts; f++) bytes += launch->facts[f].n_marks;
-    return aligned(bytes);
-}
-
-void notes_write(const GpuRun *run, u8 *head)
-{
-    KernelNote *notes = (KernelNote *)(void *)(head + run->notes_at);
-    u64         marks_at = run->marks_at;
-    for (int f = 0; f < run->launch->n_facts; f++) {
-        const RowFacts *facts = &run->launch->facts[f];
-        notes[f] = (KernelNote){ .low = INT64_MAX,
-                                 .high = INT64_MIN,
-                                 .marks = pointer(in_block(run, marks_at)),
-                                 .first = (u64)facts->marks_low,
-                                 .n_marks = facts->n_marks };
-        marks_at += facts->n_marks;
-    }
-}
-
-void notes_read(const GpuRun *run)
-{
-    const KernelNote *notes = (const KernelNote *)(const void *)(run->back + run->notes_at);
-    const u8         *marks = run->back + run->marks_at;
-    for (int f = 0; f < run->launch->n_facts; f++) {
-        RowFacts *facts = &run->launch->facts[f];
-        facts->low = notes[f].low, facts->high = notes[f].high, facts->has_null = notes[f].n_nulls != 0;
-        if (facts->n_marks) memcpy(facts->marks, marks, facts->n_marks);
-        marks += facts->n_marks;
-    }
-}
-
 // ---- room -----------------------------------------------------------------------------------------------------------
-
-static void free_table(Gpu *gpu, MadeTable *table)                     // under the lock
-{
-    ASSERT(mutex_is_held(&gpu->lock) && gpu->bytes_admitted >= table->bytes);
-    for (int p = 0; p < table->n_parts; p++) copy_forget(gpu->frames, table->parts[p]);
-    gpu->bytes_admitted -= table->bytes;
-    gpu->moved_ms = time_now_ms();
-    pthread_cond_broadcast(&gpu->changed);
-    mem_free(table->here_budget, table->here, table->here_bytes);
-    free(table->parts);
-    free(table);
-}
-
-typedef struct PartSize { CopyKey key; u64 bytes; } PartSize;
-
-// Under the lock.  NULL: there is no room.
-static MadeTable *take_parts(Gpu *gpu, const PartSize *sizes, int n_parts)
-{
-    MadeTable *table = calloc(1, sizeof *table);
-    table->parts = calloc((size_t)n_parts + 1, sizeof *table->parts);
-    for (int p = 0; p < n_parts; p++) table->bytes += aligned(sizes[p].bytes + 1);
-    bool fits = gpu->bytes_admitted + table->bytes <= launch_admitted_most(gpu);
-    gpu->bytes_admitted += table->bytes;
-    for (int p = 0; p < n_parts && fits; p++) {
-        Copy *copy = copy_add(gpu->frames, sizes[p].key, sizes[p].bytes + TABLE_PAST, false);
-        if (copy) table->parts[table->n_parts++] = copy;
-        else fits = false;
-    }
-    if (fits) return table;
-    free_table(gpu, table);
-    return NULL;
-}
-
-// A table stays until the launch that probes it has run.  If tables of many queries took all that may be admitted, none
-// of these launches would find room, and all would wait for each other.  So the tables of several queries have half.
-static bool leaves_room(const Gpu *gpu, const void *owner, const PartSize *sizes, int n_parts)
-{
-    bool has_others = false;
-    u64  bytes = 0;
-    for (int p = 0; p < n_parts; p++) bytes += sizes[p].bytes;
-    for (const MadeTable *made = gpu->made; made; made = made->next) {
-        has_others |= made->owner != owner;
-        bytes += made->bytes;
-    }
-    return !has_others || bytes <= launch_admitted_most(gpu) / 2;
-}
 
 static MadeTable *new_table(Gpu *gpu, const void *owner, const TableFill *fill)
 {
@@ -150,7 +49,7 @@ static MadeTable *new_table(Gpu *gpu, const void *owner, const TableFill *fill)
     for (int p = 0; p < fill->n_parts; p++)
         sizes[p] = (PartSize){ table_key(fill->table, fill->parts[p].number), fill->parts[p].bytes };
     pthread_mutex_lock(&gpu->lock);
-    MadeTable *table = leaves_room(gpu, owner, sizes, fill->n_parts) ? take_parts(gpu, sizes, fill->n_parts) : NULL;
+    MadeTable *table = made_leaves_room(gpu, owner, sizes, fill->n_parts) ? made_take(gpu, sizes, fill->n_parts) : NULL;
     if (table) table->id = fill->table, table->owner = owner;
     pthread_mutex_unlock(&gpu->lock);
     free(sizes);
@@ -391,15 +290,13 @@ static weft_status launch_kernel(GpuRun *run, const Work *work, const Fixed *fix
     const u64 tile = (u64)shape->threads * (u64)shape->items,
               room = 2 * (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)work->n_parts;
     const u32    blocks = (u32)MAX_OF(1, MIN_OF((work->n_rows + tile - 1) / tile, room));
-    if (run->is_timed) TRY(launch_add_timer(run, err));
-    if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 2], run->stream), err);
+    TRY(timer_begin(run, err));
     GPU_TRY(gpu, LaunchKernel,
             (fixed->run.kernel->code.function, blocks, (unsigned)work->n_parts, 1, (unsigned)shape->threads, 1, 1,
              shape->launch_shared, run->stream, parameters, NULL),
             err);
     gpu->n_kernels++;
-    if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
-    return WEFT_OK;
+    return timer_end(run, err);
 }
 
 static weft_status do_work(GpuRun *run, int n_keys, const Work *work, const FillScratch *scratch, Error *err)
@@ -465,22 +362,6 @@ static weft_status fill_table(GpuRun *run, TableFill *fill, const MadeTable *tab
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-static void keep_table(Gpu *gpu, MadeTable *table)
-{
-    pthread_mutex_lock(&gpu->lock);
-    for (int p = 0; p < table->n_parts; p++) table->parts[p]->is_filled = true;
-    table->next = gpu->made;
-    gpu->made = table;
-    pthread_mutex_unlock(&gpu->lock);
-}
-
-static void give_up_table(Gpu *gpu, MadeTable *table)
-{
-    pthread_mutex_lock(&gpu->lock);
-    free_table(gpu, table);
-    pthread_mutex_unlock(&gpu->lock);
-}
-
 static bool can_make(const GpuRun *run, const TableFill *fill)
 {
     return fill->span <= SPAN_MOST && run->n_used && run->n_used <= SPAN_MOST && fill->n_keys <= FILL_KEYS &&
@@ -503,9 +384,9 @@ static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
         run_wait_quietly(run);
     }
     give_scratch(gpu, &scratch);
-    if (fits && !status) keep_table(gpu, table);
-    else give_up_table(gpu, table);
-    run_read_timers(run);
+    if (fits && !status) made_keep(gpu, table);
+    else made_give_up(gpu, table);
+    timers_read(run);
     fill->kernel_ms = run->launch->out.gpu.kernel_ms - before_ms;
     return fits && !status;
 }
@@ -520,127 +401,6 @@ bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
     const bool is_made = make_table(gpu, run, fill);
     gpu_leave(gpu, before);
     return is_made;
-}
-
-static bool is_probed_by(const Woven *woven, u64 table)
-{
-    int t = 0;
-    while (t < woven->n_tables && woven->table_facts[t].owner != table) t++;
-    return t < woven->n_tables;
-}
-
-static bool is_used_by(const GpuRun *run, const MadeTable *made)
-{
-    const Source *source = run->launch->source;
-    return made->is_rows ? source->kept && source->chunks[0]->id == made->id
-                         : is_probed_by(run->launch->woven, made->id);
-}
-
-void tables_waited_for(const GpuRun *run, int plus)
-{
-    ASSERT(mutex_is_held(&run->gpu->lock));
-    for (MadeTable *made = run->gpu->made; made; made = made->next)
-        if (is_used_by(run, made)) made->n_waiting += plus;
-}
-
-OtherTables tables_of_others(const GpuRun *run)
-{
-    OtherTables others = NO_TABLES;
-    ASSERT(mutex_is_held(&run->gpu->lock));
-    for (const MadeTable *made = run->gpu->made; made; made = made->next)
-        if (!is_used_by(run, made)) others = MAX_OF(others, made->n_waiting ? TABLES_THAT_WAIT : TABLES_THAT_GO);
-    return others;
-}
-
-static void drop_made(Gpu *gpu, u64 id, bool is_rows)
-{
-    pthread_mutex_lock(&gpu->lock);
-    MadeTable **link = &gpu->made;
-    while (*link && ((*link)->id != id || (*link)->is_rows != is_rows)) link = &(*link)->next;
-    MadeTable *table = *link;
-    if (table) {
-        *link = table->next;
-        free_table(gpu, table);
-    }
-    pthread_mutex_unlock(&gpu->lock);
-}
-
-void gpu_drop_table(Device *device, u64 id) { drop_made((Gpu *)device, id, false); }
-
-// BYTES of it from AT on.
-typedef struct PartRead { void *to; u64 at, bytes; } PartRead;
-
-static weft_status read_copy(Gpu *gpu, const Copy *copy, const PartRead *reads, int n_reads, Error *err)
-{
-    for (int r = 0; r < n_reads; r++)
-        GPU_TRY(gpu, MemcpyDtoHAsync,
-                (reads[r].to, gpu_address(gpu, copy->at + reads[r].at), reads[r].bytes, gpu->table_stream), err);
-    GPU_TRY(gpu, StreamSynchronize, (gpu->table_stream), err);
-    return WEFT_OK;
-}
-
-static weft_status fetch_made(Gpu *gpu, CopyKey key, const PartRead *reads, int n_reads, Error *err)
-{
-    TRY(gpu_enter(gpu, err));
-    pthread_mutex_lock(&gpu->lock);
-    Copy *copy = copy_find(gpu->frames, key);
-    pthread_mutex_unlock(&gpu->lock);
-    if (!copy) return fail(err, WEFT_DEVICE_FAILED, -1, "%s has lost a join table or rows", gpu->name);
-    weft_status status = read_copy(gpu, copy, reads, n_reads, err);
-    if (status) gpu_wait_for(gpu, gpu->table_stream);
-    pthread_mutex_lock(&gpu->lock);
-    copy_release(gpu->frames, copy);
-    pthread_mutex_unlock(&gpu->lock);
-    return status;
-}
-
-weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 bytes, Error *err)
-{
-    Gpu              *gpu = (Gpu *)device;
-    const GpuContext   before = gpu_visit(gpu);
-    const PartRead    read = { .to = to, .bytes = bytes };
-    const weft_status status = fetch_made(gpu, table_key(id, number), &read, 1, err);
-    gpu_leave(gpu, before);
-    return status;
-}
-
-static MadeTable *find_made(const Gpu *gpu, u64 id)                      // under the lock
-{
-    MadeTable *made = gpu->made;
-    while (made && (made->id != id || made->is_rows)) made = made->next;
-    return made;
-}
-
-static const void *part_here(Gpu *gpu, u64 id)
-{
-    pthread_mutex_lock(&gpu->lock);
-    const MadeTable *made = find_made(gpu, id);
-    const void      *here = made ? made->here : NULL;
-    pthread_mutex_unlock(&gpu->lock);
-    return here;
-}
-
-// False: another query was quicker.
-static bool keep_here(Gpu *gpu, u64 id, void *here, u64 bytes, Budget *budget)
-{
-    pthread_mutex_lock(&gpu->lock);
-    MadeTable *made = find_made(gpu, id);
-    const bool is_first = made && !made->here;
-    if (is_first) made->here = here, made->here_bytes = bytes, made->here_budget = budget;
-    pthread_mutex_unlock(&gpu->lock);
-    return is_first;
-}
-
-const void *table_part_here(Gpu *gpu, u64 id, int number, u64 bytes, Budget *budget)
-{
-    Error       ignored = { 0 };
-    void       *memory;
-    const void *here = part_here(gpu, id);
-    if (here || mem_alloc(budget, bytes + 8, &memory, &ignored)) return here;
-    const PartRead    read = { .to = memory, .bytes = bytes };
-    const weft_status status = fetch_made(gpu, table_key(id, number), &read, 1, &ignored);
-    if (status || !keep_here(gpu, id, memory, bytes + 8, budget)) mem_free(budget, memory, bytes + 8);
-    return status ? NULL : part_here(gpu, id);
 }
 
 // ---- rows between two kernels ---------------------------------------------------------------------------------------
@@ -664,7 +424,7 @@ static MadeTable *new_rows(Gpu *gpu, const RowKeep *keep)
     for (int t = 0; !rows && t < ROOM_TRIES; t++) {
         if (t && !scan_is_busy(gpu)) break;
         if (t) gpu_wait_a_little(gpu, &gpu->changed);
-        rows = take_parts(gpu, sizes, keep->n_columns);
+        rows = made_take(gpu, sizes, keep->n_columns);
     }
     if (rows) rows->id = keep->chunk->id, rows->is_rows = true;
     pthread_mutex_unlock(&gpu->lock);
@@ -785,9 +545,9 @@ static bool keep_rows(Gpu *gpu, GpuRun *run, RowKeep *keep)
         snprintf(keep->refused, sizeof keep->refused, "%.290s", err.message);
     give_scratch(gpu, &scratch);
     keep->bytes = rows->bytes;
-    if (fits && !status) keep_table(gpu, rows);
-    else give_up_table(gpu, rows);
-    run_read_timers(run);
+    if (fits && !status) made_keep(gpu, rows);
+    else made_give_up(gpu, rows);
+    timers_read(run);
     keep->kernel_ms = run->launch->out.gpu.kernel_ms - before_ms;
     run->launch->out.gpu.kernel_ms = before_ms;
     return fits && !status;
@@ -803,28 +563,6 @@ bool gpu_keep_rows(Device *device, Launch *launch, RowKeep *keep)
     const bool are_kept = keep_rows(gpu, run, keep);
     gpu_leave(gpu, before);
     return are_kept;
-}
-
-void gpu_drop_rows(Device *device, u64 chunk) { drop_made((Gpu *)device, chunk, true); }
-
-weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err)
-{
-    Gpu              *gpu = (Gpu *)device;
-    const GpuContext   before = gpu_visit(gpu);
-    const PartRead    reads[] = { { data, 0, column_data_bytes(chunk, column) },
-                                  { valid, column_valid_at(chunk, column), column_valid_bytes(chunk, column) } };
-    const weft_status status = fetch_made(gpu, (CopyKey){ chunk->id, (u64)(u32)column }, reads, valid ? 2 : 1, err);
-    gpu_leave(gpu, before);
-    return status;
-}
-
-u64 rows_kept_bytes(const Launch *launch)
-{
-    const Source *source = launch->source;
-    u64           bytes = 0;
-    for (int c = 0; source->kept && c < source->n_columns; c++)
-        bytes += aligned(column_copy_bytes(source->chunks[0], source->chunk_column[c]) + 1);
-    return bytes;
 }
 
 // The kernel that nearly all want.

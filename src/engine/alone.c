@@ -15,7 +15,7 @@
 typedef struct AloneSlice { int chunk; u32 first, end; } AloneSlice;
 
 typedef struct Alone {
-    const Ride *ride;
+    Launch     *launch;
     u64         n_slices;
     AloneSlice *slices;
     _Atomic u64 next;
@@ -23,7 +23,7 @@ typedef struct Alone {
 
 static void cut_chunk(Alone *alone, int number)
 {
-    Launch      *launch = alone->ride->launch;
+    Launch      *launch = alone->launch;
     const Chunk *chunk = launch->source->chunks[number];
     launch->out.chunks_read++;
     launch->out.rows_in += chunk->n_rows;
@@ -34,7 +34,7 @@ static void cut_chunk(Alone *alone, int number)
 
 static void cut_slices(Alone *alone)
 {
-    Launch *launch = alone->ride->launch;
+    Launch *launch = alone->launch;
     u64     n_most = 0;
     for (int c = 0; c < launch->source->n_chunks; c++) n_most += launch->source->chunks[c]->n_rows / SLICE_ROWS + 1;
     alone->slices = calloc(n_most + 1, sizeof *alone->slices);
@@ -47,30 +47,28 @@ static void cut_slices(Alone *alone)
 static void push_slices(void *context, int slot)
 {
     Alone      *alone = context;
-    const Ride *ride = alone->ride;
-    Launch     *launch = ride->launch;
+    Launch     *launch = alone->launch;
     while (!atomic_load_explicit(launch->stop, memory_order_relaxed) &&
-           !ride->device->is_enough(ride->device, launch)) {
+           !launch->device->is_enough(launch->device, launch)) {
         const u64 number = atomic_fetch_add(&alone->next, 1);
         if (number >= alone->n_slices) return;
         const AloneSlice *slice = &alone->slices[number];
-        ride->device->push(ride->device, launch, slot, slice->chunk, slice->first, slice->end);
+        launch->device->push(launch->device, launch, slot, slice->chunk, slice->first, slice->end);
         if (launch->rows_done)
             atomic_fetch_add_explicit(launch->rows_done, slice->end - slice->first, memory_order_relaxed);
     }
 }
 
-weft_status ride_alone(Ride *ride, Error *err)
+weft_status ride_alone(Launch *launch, Error *err)
 {
-    Launch *launch = ride->launch;
-    Alone   alone = { .ride = ride };
-    TRY(ride->device->open(ride->device, launch, err));
+    Alone alone = { .launch = launch };
+    TRY(launch->device->open(launch->device, launch, err));
     cut_slices(&alone);
     const int n_threads =
-        (int)MIN_OF((u64)MIN_OF(MAX_OF(ride->max_threads, 1), launch->n_slots), MAX_OF(alone.n_slices, 1));
+        (int)MIN_OF((u64)MIN_OF(MAX_OF(launch->max_threads, 1), launch->n_slots), MAX_OF(alone.n_slices, 1));
     Pool     *pool = pool_new(n_threads);
     pool_run(pool, n_threads, push_slices, &alone);
     pool_free(pool);
     free(alone.slices);
-    return ride->device->finish(ride->device, launch, err);
+    return launch->device->finish(launch->device, launch, err);
 }

@@ -1,4 +1,4 @@
-// api.c - include/weft.h: databases, sessions, statements.
+// api.c - include/weft.h: databases, statements, tasks.
 
 #include "engine/continuous.h"
 #include "engine/engine.h"
@@ -38,7 +38,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->pieces = pieces_new();
     db->plans = plans_new();
     db->deadlines = deadlines_new();
-    db->cpu = device_cpu_open();
+    db->cpu = network_cpu(db->network);
     db->gpus = gpus_new();
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
     db->streams = streams_new(db, &(StreamCalls){ .names = execution_names, .run_plan = run_plan,
@@ -59,149 +59,15 @@ void weft_close(weft_db *db)
     plans_free(db->plans);
     jit_free(db->jit);
     gpus_free(db->gpus);
-    db->cpu->close(db->cpu);
     store_close(db->store);
     admission_free(db->admission);
     temp_free(db->temp);
     arena_free(db->arena);
 }
 
-weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
-{
-    weft_session *session = calloc(1, sizeof *session);
-    error_clear(error);
-    error->position = 0;
-    *out = session;
-    if (!session) return fail(error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
-    session->db = db;
-    session->settings = (Settings){
-        .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true,
-        .stream_commit_ms = STREAM_COMMIT_MS
-    };
-    session->input = 0, session->output = 1;
-    settings_default_device(&session->settings);
-    session->settings.gpu_schedule = settings_default_gpu_schedule();
-    session->settings.gpu_sort = settings_default_gpu_sort();
-    session->settings.gpu_wait = settings_default_gpu_wait();
-    return WEFT_OK;
-}
-
-void weft_disconnect(weft_session *session)
-{
-    if (!session) return;
-    prepared_free_all(session);
-    subscription_free(session);
-    store_close(session->temporary);
-    free(session);
-}
-
-void weft_set_input(weft_session *session, int fd) { session->input = fd; }
-void weft_set_output(weft_session *session, int fd) { session->output = fd; }
-
-void weft_cancel(weft_session *session)
-{
-    atomic_store(&session->cancelled, true);
-    atomic_store(&session->stop, 1);
-    admission_wake(session->db->admission);
-    pieces_wake(session->db->pieces, &session->stop);
-    network_wake(session->db->network, &session->stop);
-}
-
-int weft_queue_position(const weft_session *session) { return atomic_load(&session->position); }
-
-double weft_progress(const weft_session *session)
-{
-    if (!atomic_load(&session->running)) return -1;
-    const int copied = atomic_load(&session->copy_progress);
-    if (copied > 0) return copied / 1000.0;
-    const u64 total = atomic_load(&session->rows_total), done = atomic_load(&session->rows_done);
-    return total ? MIN_OF(1.0, (double)done / (double)total) : 0;
-}
-
-// ---- statements -----------------------------------------------------------------------------------------------------
-
-// ---- queries: one try, and a second one alone when the first met the memory limit because of others -----------------
-
-typedef weft_status (*Body)(Execution *ex, QueryRun *run,
-                            const Statement *statement);  // runs the query and makes ex->result
-
-// Nothing of the first try is left: neither memory, nor rows, nor the stop flag that its failing workers set.  Who lost
-// a device is told.
-static void begin_again(Execution *ex, bool has_lost_tables)
-{
-    weft_session *session = ex->session;
-    const char *notice =
-        has_lost_tables
-            ? arena_printf(ex->arena, "the query was begun again on the CPU, without tables that a device had made: %s",
-                           ex->err->message)
-            : NULL;
-    error_clear(ex->err);
-    weft_result_free(ex->result);
-    ex->result = result_new(session->db);
-    if (notice) result_add_notice(ex->result, notice);
-    atomic_store(&session->stop, 0);
-    if (atomic_load(&session->cancelled)) atomic_store(&session->stop, 1);     // it came meanwhile
-}
-
-typedef struct Tries { bool is_second, must_use_cpu, spills; } Tries;
-
-static void note_try(Tries *tries, NextTry next)
-{
-    if (next == TRY_ON_CPU) tries->must_use_cpu = true;
-    else tries->is_second = true;
-    if (next == TRY_SPILLING) tries->spills = true;
-}
-
-static weft_status try_once(Execution *ex, const Statement *statement, Body body, Tries *tries, NextTry *next)
-{
-    Arena            *own = arena_new(ex->arena, "run");
-    QueryRun run = { .own = own,
-                     .arena = own,
-                     .session = ex->session,
-                     .plan = statement->plan,
-                     .err = ex->err,
-                     .is_second_try = tries->is_second,
-                     .must_use_cpu = tries->must_use_cpu || tries->spills,
-                     .spills = tries->spills };
-    const weft_status status = body(ex, &run, statement);
-    *next = query_next_try(&run, status);
-    note_try(tries, *next);
-    query_free(&run);
-    result_add_notices(ex->result, &run);
-    arena_free(own);
-    claim_leave(run.claim);
-    return status;
-}
-
-// Again alone, when others had the memory it needed; again through temporary files, when it met the limit alone; again
-// on the CPU, when a device was lost with the tables it had made.
-static weft_status run_with_memory(Execution *ex, const Statement *statement, Body body)
-{
-    Tries   tries = { 0 };
-    NextTry next;
-    for (;;) {
-        const weft_status status = try_once(ex, statement, body, &tries, &next);
-        if (next == TRY_NO_MORE) return status;
-        begin_again(ex, next == TRY_ON_CPU);
-    }
-}
-
-static weft_status select_body(Execution *ex, QueryRun *run, const Statement *statement)
-{
-    (void)statement;
-    TRY(query_run(run));
-    ex->result->budget = query_budget(run);
-    return result_from_query(run, ex->result);
-}
-
-weft_status run_plan(Execution *ex, const Statement *statement)
-{
-    return run_with_memory(ex, statement, select_body);
-}
-
 static weft_status run_select(Execution *ex, const Statement *statement)
 {
-    const weft_status status = run_with_memory(ex, statement, select_body);
+    const weft_status status = run_plan(ex, statement);
     snprintf(ex->result->tag, sizeof ex->result->tag, "SELECT %zu", ex->result->n_rows);
     return status;
 }
@@ -313,7 +179,7 @@ static weft_status run_explain(Execution *ex, const Statement *statement)
         text_free(&trace);
         if (shown || is_shown) return shown;
     }
-    const weft_status status = run_with_memory(ex, statement, explain_body);
+    const weft_status status = run_tries(ex, statement, explain_body);
     snprintf(ex->result->tag, sizeof ex->result->tag, "EXPLAIN");
     return status;
 }
@@ -787,68 +653,4 @@ weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error)
     return status;
 }
 
-// ---- results --------------------------------------------------------------------------------------------------------
-
-size_t             weft_result_rows(const weft_result *result) { return result->n_rows; }
-int                weft_result_columns(const weft_result *result) { return result->n_columns; }
-const weft_column *weft_result_column(const weft_result *result, int column)
-{
-    return column < 0 || column >= result->n_columns ? NULL : &result->columns[column];
-}
-const char        *weft_result_tag(const weft_result *result) { return result->tag; }
-int                weft_result_notices(const weft_result *result) { return result->n_notices; }
-const char *weft_result_notice(const weft_result *result, int n)
-{
-    return n < 0 || n >= result->n_notices ? NULL : result->notices[n];
-}
-
-void weft_result_free(weft_result *result)
-{
-    if (result) arena_free(result->arena);
-}
-
-static Type internal_type(const weft_column *column)
-{
-    static const TypeKind kinds[] = {
-        [WEFT_BOOLEAN] = TYPE_BOOLEAN, [WEFT_SMALLINT] = TYPE_SMALLINT, [WEFT_INTEGER] = TYPE_INTEGER,
-        [WEFT_BIGINT] = TYPE_BIGINT,   [WEFT_DECIMAL] = TYPE_DECIMAL,   [WEFT_NUMERIC] = TYPE_NUMERIC,
-        [WEFT_REAL] = TYPE_REAL,       [WEFT_DOUBLE] = TYPE_DOUBLE,     [WEFT_DATE] = TYPE_DATE,
-        [WEFT_TEXT] = TYPE_TEXT,       [WEFT_TIMESTAMP] = TYPE_TIMESTAMP, [WEFT_TIMESTAMPTZ] = TYPE_TIMESTAMPTZ,
-        [WEFT_TIME] = TYPE_TIME,       [WEFT_INTERVAL] = TYPE_TEXT,     [WEFT_UUID] = TYPE_TEXT
-    };
-    return (Type){ .kind = (u8)kinds[column->type], .precision = (u8)column->precision, .scale = (u8)column->scale };
-}
-
-size_t weft_format(const weft_result *result, int number, size_t row, char *buffer, size_t capacity)
-{
-    const weft_column *column = weft_result_column(result, number);
-    if (capacity) buffer[0] = 0;
-    if (!column || row >= result->n_rows || (column->is_null && column->is_null[row])) return 0;
-    Value value = { .type = internal_type(column) };
-    switch (column->type) {
-        case WEFT_REAL: case WEFT_DOUBLE: value.f = column->f64[row]; break;
-        case WEFT_NUMERIC:
-            value.i = (i128)((u128)column->i128[row].low | (u128)(u64)column->i128[row].high << 64);
-            if (column->shown) value.shown = (u8)(column->shown[row] + 1);
-            break;
-        case WEFT_TEXT: case WEFT_INTERVAL: case WEFT_UUID:
-            value.text.bytes = column->text[row].bytes, value.text.length = (u32)column->text[row].length;
-            break;
-        default: value.i = column->i64[row]; break;
-    }
-    return value_format(&value, buffer, capacity);
-}
-
 size_t weft_statement_length(const char *sql) { return sql ? sql_statement_length(sql) : 0; }
-
-const char *weft_type_name(weft_type type)
-{
-    static const char *const names[] = {
-        [WEFT_BOOLEAN] = "boolean", [WEFT_SMALLINT] = "smallint",       [WEFT_INTEGER] = "integer",
-        [WEFT_BIGINT] = "bigint",   [WEFT_DECIMAL] = "decimal",         [WEFT_NUMERIC] = "numeric",
-        [WEFT_REAL] = "real",       [WEFT_DOUBLE] = "double precision", [WEFT_DATE] = "date",
-        [WEFT_TEXT] = "text",       [WEFT_TIMESTAMP] = "timestamp",     [WEFT_TIMESTAMPTZ] = "timestamptz",
-        [WEFT_TIME] = "time",       [WEFT_INTERVAL] = "interval",       [WEFT_UUID] = "uuid"
-    };
-    return (unsigned)type < COUNT_OF(names) ? names[type] : "?";
-}

@@ -305,9 +305,6 @@ weft_status sort_views(QueryRun *run, View *views, u64 n_rows, const ViewKey *ke
 // ORDER BY, DISTINCT ON, copies, LIMIT, OFFSET; TIE may be NULL.  VIEWS are the finish's outputs.
 weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_rows, const Tie *tie, Order *order);
 
-// avg of exact numbers of type ARG, from their sum, which is in VALUE; VALUE's type is avg's.  False: beyond 38 digits.
-bool        finish_average(Value *value, Type arg, i64 count);
-
 // ---- what is done with the rows or groups of a pipeline once they are there -----------------------------------------
 
 // AS_CODES: text that comes from a dictionary stays codes.  IS_STABLE: rows come in an order that depends on the data

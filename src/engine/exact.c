@@ -1,4 +1,4 @@
-// exact.c - the end of an exact sum: from its parts to the nearest double.
+// exact.c - the end of an exact sum: from its parts to the nearest double; averages of exact numbers.
 //
 //     parts, overlapping, signed  ->  one two's complement number  ->  sign and magnitude  ->  / divisor  ->  53 bits
 //     and a rest
@@ -126,4 +126,19 @@ double exact_rest(const i64 *parts, int n_parts, int digits, int unit)
     if (bit >= 0) add_part(&number, -mantissa, bit);
     else add_part(&number, -(mantissa >> -bit), 0);         // what is cut off is 0
     return signed_nearest(&number, 1);
+}
+
+// ---- averages -------------------------------------------------------------------------------------------------------
+
+bool exact_average(Value *value, Type arg, i64 count)
+{
+    const int scale = arg.kind == TYPE_DECIMAL || arg.kind == TYPE_NUMERIC ? arg.scale : 0;
+    i64       high, low;
+    int       shown;
+    if (!wide_quotient((i64)(value->i >> 64), (i64)value->i, scale, type_is_quotient(arg) ? -1 : scale, 0, count, 0, 0,
+                       value->type.scale, &high, &low, &shown))
+        return false;
+    value->i = (i128)((u128)(u64)high << 64 | (u64)low);
+    value->shown = (u8)(shown + 1);
+    return true;
 }

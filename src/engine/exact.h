@@ -1,4 +1,4 @@
-// exact.h - the end of an exact sum: from its parts to the nearest double.
+// exact.h - the end of an exact sum: from its parts to the nearest double; averages of exact numbers.
 //
 // Kernels add floats as integers (weave/sink.c): the sum is parts[0] + parts[1] * 2^digits + parts[2] * 2^(2 * digits)
 // + ...,
@@ -8,7 +8,7 @@
 #ifndef WEFT_EXACT_H
 #define WEFT_EXACT_H
 
-#include "base/base.h"
+#include "store/store.h"
 
 #define EXACT_BITS 2304                // n_parts * digits may be up to this
 
@@ -17,5 +17,7 @@
 double exact_round(const i64 *parts, int n_parts, int digits, int unit, u64 divisor);
 // What that rounding took away (of the sum itself), rounded in its turn; 0 of an infinity.
 double exact_rest(const i64 *parts, int n_parts, int digits, int unit);
+// avg of exact numbers of type ARG, from their sum, which is in VALUE; VALUE's type is avg's.  False: beyond 38 digits.
+bool   exact_average(Value *value, Type arg, i64 count);
 
 #endif

@@ -32,8 +32,13 @@ Names       execution_names(Execution *ex, const Value *params, int n_params);
 Store      *execution_store(const Execution *ex, const char *table);
 Store      *execution_temporary(Execution *ex);                   // the session's own, made if missing; NULL: failed
 
-// change.c: statements that change tables and views; api.c runs their queries, if any, with run_query.
-weft_status run_plan(Execution *ex, const Statement *statement);  // api.c: the statement's plan; its rows in ex->result
+// tries.c: a try is one call of BODY, which runs the query of RUN and makes ex->result.  It is called again, with
+// another RUN, where query_next_try says so.
+typedef weft_status (*QueryBody)(Execution *ex, QueryRun *run, const Statement *statement);
+weft_status run_tries(Execution *ex, const Statement *statement, QueryBody body);
+weft_status run_plan(Execution *ex, const Statement *statement);  // the statement's plan; its rows in ex->result
+
+// change.c: statements that change tables and views
 weft_status run_change(Execution *ex, const Statement *statement);
 weft_status change_append_result(Execution *ex, Append *append);  // the rows of ex->result
 

@@ -190,6 +190,7 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
              kernel->time_ms);
     if (kernel->compile_ms >= 0.005) text_add(text, " + %.2f ms to get the code", kernel->compile_ms);
     if (kernel->gpu.count_ms >= 0.005) text_add(text, " + %.2f ms to count rows step by step", kernel->gpu.count_ms);
+    if (kernel->gpu.is_quick) text_add(text, "; better code is compiled meanwhile");
     if (kernel->meanwhile) text_add(text, "; code for %s is compiled meanwhile", kernel->meanwhile);
     text_add(text, "\n");
     if (kernel->n_runs) {
@@ -463,7 +464,7 @@ static void print_rider(const RiderFigures *rider, Text *text)
     text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label,
              rider->kernel, rider->n_chunks_done, rider->n_chunks);
     if (rider->n_woven) {
-        text_add(text, "%s with %d others (expected gain %.1f", woven_as_name(rider->woven_as), rider->n_woven - 1,
+        text_add(text, "%s with %d others (expected gain %.1f", rider->woven_as, rider->n_woven - 1,
                  rider->gain);
         print_cube(&rider->cube, text);
         text_add(text, ")\n");
@@ -543,7 +544,7 @@ static void print_as_dot(const RiderFigures *riders, int n_riders, const ClaimFi
         text_add(text, " [shape = cylinder];\n  \"%s\" [shape = box];\n  ", riders[i].kernel);
         print_quoted(riders[i].table, text);
         text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel,
-                 riders[i].n_woven ? woven_as_name(riders[i].woven_as) : "");
+                 riders[i].n_woven ? riders[i].woven_as : "");
         text_add(text, "  \"%s\" -> \"query %llu\" [label = \"%d / %d\"];\n", riders[i].kernel,
                  (unsigned long long)riders[i].query, riders[i].n_chunks_done, riders[i].n_chunks);
     }
@@ -553,16 +554,14 @@ static void print_as_dot(const RiderFigures *riders, int n_riders, const ClaimFi
 
 void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text)
 {
-    RiderFigures *riders;
-    ClaimFigures *claims;
-    int           n_riders, n_claims;
-    network_riders(db->network, arena, &riders, &n_riders);
-    gpus_add_riders(db->gpus, arena, &riders, &n_riders);
+    const DeviceFigures figures = gpus_figures_with(db->gpus, db->cpu, arena);
+    ClaimFigures       *claims;
+    int                 n_claims;
     admission_list(db->admission, arena, &claims, &n_claims);
     if (as_dot) {
-        print_as_dot(riders, n_riders, claims, n_claims, text);
+        print_as_dot(figures.riders, figures.n_riders, claims, n_claims, text);
         return;
     }
-    print_as_text(riders, n_riders, text);
+    print_as_text(figures.riders, figures.n_riders, text);
     print_queue(db, claims, n_claims, text);
 }

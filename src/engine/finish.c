@@ -140,19 +140,6 @@ static weft_status check_wide_sums(const Groups *groups, const Agg *agg, const A
     return WEFT_OK;
 }
 
-bool finish_average(Value *value, Type arg, i64 count)
-{
-    const int scale = arg.kind == TYPE_DECIMAL || arg.kind == TYPE_NUMERIC ? arg.scale : 0;
-    i64       high, low;
-    int       shown;
-    if (!wide_quotient((i64)(value->i >> 64), (i64)value->i, scale, type_is_quotient(arg) ? -1 : scale, 0, count, 0, 0,
-                       value->type.scale, &high, &low, &shown))
-        return false;
-    value->i = (i128)((u128)(u64)high << 64 | (u64)low);
-    value->shown = (u8)(shown + 1);
-    return true;
-}
-
 static bool has_values(const Groups *groups, const AggState *state, u64 group)
 {
     return cell_of(groups, state->count, group) != 0;
@@ -170,7 +157,7 @@ static weft_status check_averages(const Groups *groups, const Agg *agg, const Ag
         Value     value = { .type = agg->type, .i = sum_of(groups, state, group) };
         if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
         if ((value.i > limit || value.i < -limit) && has_values(groups, state, group) &&
-            !finish_average(&value, agg->arg->type, cell_of(groups, state->count, group)))
+            !exact_average(&value, agg->arg->type, cell_of(groups, state->count, group)))
             return fail(groups->run->err, WEFT_OUT_OF_RANGE, agg->at, "numeric out of range");
     }
     return WEFT_OK;
@@ -231,7 +218,7 @@ static void decode_agg(const Groups *groups, int a, u64 group, Value *value)
         value->f = float_sum(groups, state, group, agg->kind, (u64)count);
     } else {
         value->i = sum_of(groups, state, group);
-        if (agg->kind == AGG_AVG && !finish_average(value, agg->arg->type, count)) value->i = 0;   // see check_sums
+        if (agg->kind == AGG_AVG && !exact_average(value, agg->arg->type, count)) value->i = 0;   // see check_sums
     }
 }
 

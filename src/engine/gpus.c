@@ -90,78 +90,43 @@ bool gpus_is_wanted(const Gpus *gpus) { return gpus->ready || (gpus->is_opening 
 
 // ---- for people -----------------------------------------------------------------------------------------------------
 
-static DeviceFigures figures_of(Gpus *gpus, int number, Arena *arena)
-{
-    Device       *device = gpus->devices[number];
-    DeviceFigures figures = { 0 };
-    if (device && device->list) device->list(device, arena, &figures);
-    return figures;
-}
-
 bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, DeviceFigures *figures)
 {
     Device *device = gpus->devices[number];
     if (!device) return false;
     *name = device->name;
-    *figures = figures_of(gpus, number, arena);
+    device->list(device, arena, figures);
     return true;
 }
 
-static WovenAs woven_as_of(const char *name)
-{
-    for (int as = WOVEN_SIEVE; name && as <= WOVEN_CUBE; as++)
-        if (strcmp(woven_as_name((WovenAs)as), name) == 0) return (WovenAs)as;
-    return WOVEN_NOT;
-}
-
-void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_figures)
-{
-    for (int g = 0; g < CUDA_GPUS_MOST; g++) {
-        const DeviceFigures found = figures_of(gpus, g, arena);
-        for (int i = 0; i < found.n_launches; i++) {
-            const LaunchFigures *launch = &found.launches[i];
-            *LIST_PUSH(arena, *figures, *n_figures) =
-                (RiderFigures){ .query = launch->query,
-                                .table = launch->table ? launch->table : "stored rows",
-                                .label = launch->label,
-                                .kernel = launch->kernel,
-                                .n_chunks = launch->n_chunks,
-                                .n_chunks_done = launch->n_chunks_done,
-                                .n_fellow = launch->n_fellow,
-                                .woven_as = woven_as_of(launch->woven_as),
-                                .n_woven = launch->n_woven,
-                                .gain = launch->gain,
-                                .cube = launch->cube };
-        }
-    }
-}
-
-static void add_scan(Arena *arena, const TableFigures *table, ScanFigures **figures, int *n_figures)
+static void add_scan(Arena *arena, const ScanFigures *more, DeviceFigures *all)
 {
     ScanFigures *scan = NULL;
-    for (int i = 0; i < *n_figures; i++)
-        if ((*figures)[i].id == table->id) scan = &(*figures)[i];
+    for (int i = 0; i < all->n_scans; i++)
+        if (all->scans[i].id == more->id) scan = &all->scans[i];
     if (!scan) {
-        scan = LIST_PUSH(arena, *figures, *n_figures);
-        *scan = (ScanFigures){ .id = table->id, .table = table->table };
+        *LIST_PUSH(arena, all->scans, all->n_scans) = *more;
+        return;
     }
-    scan->n_rides += table->n_rides;
-    scan->chunks_woven += table->chunks_woven, scan->chunks_woven_ridden += table->chunks_woven_ridden;
-    scan->rides_woven += table->n_woven, scan->rides_fused += table->n_fused, scan->rides_cubed += table->n_cubed,
-        scan->rides_sieved += table->n_sieved, scan->rides_join_cubed += table->n_join_cubed;
-    scan->chunks_read += table->chunks_read, scan->rows_read += table->rows_read, scan->bytes_read += table->bytes_read;
-    scan->chunks_ridden += table->chunks_ridden, scan->rows_ridden += table->rows_ridden,
-        scan->bytes_ridden += table->bytes_ridden;
+    scan->n_rides += more->n_rides;
+    scan->chunks_woven += more->chunks_woven, scan->chunks_woven_ridden += more->chunks_woven_ridden;
+    scan->rides_woven += more->rides_woven, scan->rides_fused += more->rides_fused,
+        scan->rides_cubed += more->rides_cubed, scan->rides_sieved += more->rides_sieved,
+        scan->rides_join_cubed += more->rides_join_cubed;
+    scan->chunks_read += more->chunks_read, scan->rows_read += more->rows_read, scan->bytes_read += more->bytes_read;
+    scan->chunks_ridden += more->chunks_ridden, scan->rows_ridden += more->rows_ridden,
+        scan->bytes_ridden += more->bytes_ridden;
 }
 
-void gpus_add_scans(Gpus *gpus, Arena *arena, ScanFigures **figures, int *n_figures)
+DeviceFigures gpus_figures_with(Gpus *gpus, Device *cpu, Arena *arena)
 {
-    ScanFigures *all = NULL;
-    int          n_all = 0;
-    for (int i = 0; i < *n_figures; i++) *LIST_PUSH(arena, all, n_all) = (*figures)[i];
+    DeviceFigures all, found;
+    const char   *ignored;
+    cpu->list(cpu, arena, &all);
     for (int g = 0; g < CUDA_GPUS_MOST; g++) {
-        const DeviceFigures found = figures_of(gpus, g, arena);
-        for (int t = 0; t < found.n_tables; t++) add_scan(arena, &found.tables[t], &all, &n_all);
+        if (!gpus_figures(gpus, g, arena, &ignored, &found)) continue;
+        for (int i = 0; i < found.n_riders; i++) *LIST_PUSH(arena, all.riders, all.n_riders) = found.riders[i];
+        for (int i = 0; i < found.n_scans; i++) add_scan(arena, &found.scans[i], &all);
     }
-    *figures = all, *n_figures = n_all;
+    return all;
 }

@@ -11,7 +11,7 @@
 #ifndef WEFT_GPUS_H
 #define WEFT_GPUS_H
 
-#include "engine/network.h"
+#include "device/device.h"
 
 typedef struct Gpus Gpus;
 
@@ -21,12 +21,9 @@ weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err);
 Device     *gpus_ready(Gpus *gpus);
 bool        gpus_is_wanted(const Gpus *gpus);              // auto has asked for one, and it is open or may still be
 
-// What network_riders and network_scans say, of the GPUs as well.  Riders are added to a list (LIST_PUSH); scans are
-// added to those of the same
-// table, in a list of its own.
-void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_figures);
 // Of the GPU of this number; false: it is not open.
 bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, DeviceFigures *figures);
-void gpus_add_scans(Gpus *gpus, Arena *arena, ScanFigures **figures, int *n_figures);
+// Of the CPU and all GPUs that are open: riders of all, and scans added up by table.
+DeviceFigures gpus_figures_with(Gpus *gpus, Device *cpu, Arena *arena);
 
 #endif

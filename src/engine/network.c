@@ -66,8 +66,9 @@
 typedef struct Scan Scan;
 
 typedef struct Rider {
-    Ride           *ride;
+    Launch         *launch;
     Scan           *scan;
+    bool            is_shared;         // its scan
     struct Rider   *next, **link;      // in its scan
     bool           *wants;             // by chunk of its source
     bool           *asked;             // to be read ahead, by chunk; NULL: there is nothing to read
@@ -129,6 +130,8 @@ struct Scan {
 typedef struct Tally { u64 table; ScanFigures figures; char name[64]; } Tally;
 
 struct Network {
+    Device          device;            // first: the CPU as the engine sees it
+    Device         *cpu;               // whose functions it pushes with
     pthread_mutex_t lock;
     pthread_cond_t  has_work;
     int             n_slots;
@@ -151,14 +154,14 @@ struct Network {
 
 static bool is_stopped(const Rider *rider)
 {
-    const Launch *launch = rider->ride->launch;
+    const Launch *launch = rider->launch;
     return atomic_load_explicit(launch->stop, memory_order_relaxed) ||
-           rider->ride->device->is_enough(rider->ride->device, launch);
+           launch->device->is_enough(launch->device, launch);
 }
 
 static void want_nothing(Rider *rider)
 {
-    memset(rider->wants, 0, (size_t)rider->ride->launch->source->n_chunks * sizeof(bool));
+    memset(rider->wants, 0, (size_t)rider->launch->source->n_chunks * sizeof(bool));
     rider->n_wanted = 0;
     rider->rows_left = 0;
 }
@@ -173,7 +176,7 @@ static void finish_if_done(Rider *rider)
 // Snapshots of one table mostly agree on where a chunk is; where they do not, it is found by its address.
 static int chunk_number(const Rider *rider, const Chunk *chunk, int hint)
 {
-    const Source *source = rider->ride->launch->source;
+    const Source *source = rider->launch->source;
     if (hint < source->n_chunks && source->chunks[hint] == chunk) return hint;
     for (int c = 0; c < source->n_chunks; c++)
         if (source->chunks[c] == chunk) return c;
@@ -183,7 +186,7 @@ static int chunk_number(const Rider *rider, const Chunk *chunk, int hint)
 // The next wanted chunk from the cursor on, in the order of RIDER's source.
 static int next_wanted(const Rider *rider, int cursor)
 {
-    const int n_chunks = rider->ride->launch->source->n_chunks;
+    const int n_chunks = rider->launch->source->n_chunks;
     for (int i = 0; i < n_chunks; i++) {
         const int c = (cursor + i) % n_chunks;
         if (rider->wants[c]) return c;
@@ -193,8 +196,8 @@ static int next_wanted(const Rider *rider, int cursor)
 
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
-    Launch           *launch = rider->ride->launch;
-    const SieveMember member = { rider->ride->device, launch, rider->number, rider->pass, rider->steps, rider->form };
+    Launch           *launch = rider->launch;
+    const SieveMember member = { launch->device, launch, rider->number, rider->pass, rider->steps, rider->form };
     task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider,
                                                            .member = member,
                                                            .suits_sieve = rider->suits,
@@ -230,11 +233,11 @@ static Tally *tally_of(Network *network, const Table *table)
 // Bytes of the columns that anybody in the task reads, each once; and what riders add up to.
 static void count_task(Network *network, const Task *task)
 {
-    Tally *tally = tally_of(network, task->seating.seats[0].rider->ride->table);
+    Tally *tally = tally_of(network, task->seating.seats[0].rider->launch->scanned);
     u8     read[2048] = { 0 };
     u64    bytes = 0, ridden = 0;
     for (int s = 0; s < task->seating.n_seats; s++) {
-        Launch *launch = task->seating.seats[s].rider->ride->launch;
+        Launch *launch = task->seating.seats[s].rider->launch;
         u64     own = 0;
         for (int c = 0; c < launch->woven->n_columns; c++) {
             const int number = launch->source->chunk_column[launch->woven->columns[c]];
@@ -270,7 +273,7 @@ static void count_way(ScanFigures *figures, Rider *rider)
 static void count_woven(Network *network, const Task *task)
 {
     const Seating *seating = &task->seating;
-    Tally         *tally = tally_of(network, seating->seats[0].rider->ride->table);
+    Tally         *tally = tally_of(network, seating->seats[0].rider->launch->scanned);
     if (!tally || seating->n_plain == seating->n_seats) return;
     tally->figures.chunks_woven++;
     tally->figures.chunks_woven_ridden += (u64)(seating->n_seats - seating->n_plain);
@@ -280,7 +283,7 @@ static void count_woven(Network *network, const Task *task)
 // For people who ask who is woven with whom.
 static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain, CubeFigures cube)
 {
-    Launch *launch = rider->ride->launch;
+    Launch *launch = rider->launch;
     rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain, rider->cube = cube;
     if (n_woven <= launch->out.n_woven) return;
     launch->out.cube = cube;
@@ -319,7 +322,7 @@ static void ask_chunk(Network *network, const Launch *launch, int chunk)
 // for much in vain.
 static void read_ahead(Network *network, Rider *rider, int chunk)
 {
-    const Launch *launch = rider->ride->launch;
+    const Launch *launch = rider->launch;
     const int     n_chunks = launch->source->n_chunks;
     if (rider->n_unseen == n_chunks) rider->ask_at = chunk;    // its first
     for (int n_new = 0; rider->n_unseen && n_new < AHEAD_STEP && rider->bytes_ahead < AHEAD_BYTES; rider->n_unseen--) {
@@ -359,7 +362,7 @@ static Rider *newcomer(Scan *scan)
 // Open chunks counted in: a rider in its last one still needs all of that, and with a crowd that takes long.
 static u64 rows_to_end(const Rider *rider)
 {
-    return (rider->rows_left + rider->rows_open) >> MIN_OF(MAX_OF(rider->ride->priority, 0), 32);
+    return (rider->rows_left + rider->rows_open) >> MIN_OF(MAX_OF(rider->launch->priority, 0), 32);
 }
 
 static u64 shortest_rider(const Scan *scan)
@@ -396,7 +399,7 @@ static Task *open_chunk(Network *network, Scan *scan)
     const int number = next_wanted(leader, scan->cursor);
     Task *task = calloc(1, sizeof *task);
     task->scan = scan;
-    task->chunk = leader->ride->launch->source->chunks[number];
+    task->chunk = leader->launch->source->chunks[number];
     task->seating.seats = calloc((size_t)scan->n_riders, sizeof *task->seating.seats);
     task->gates = calloc((size_t)scan->n_riders, sizeof *task->gates);
     for (Rider *rider = scan->riders; rider; rider = rider->next) {
@@ -521,7 +524,7 @@ static Task *unfinished(const Scan *scan, int skip)
 static int most_open(const Scan *scan)
 {
     if (scan->n_riders > CROWD) return 2;
-    return MIN_OF(MAX_OF(scan->riders->ride->launch->source->n_chunks / OPEN_SHARE, 2), MOST_OPEN);
+    return MIN_OF(MAX_OF(scan->riders->launch->source->n_chunks / OPEN_SHARE, 2), MOST_OPEN);
 }
 
 // Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to most_open;
@@ -563,7 +566,7 @@ static u32 row_ps_of(double time_ms, u32 n_rows)
 // Rows went through the rider in TIME_MS: its progress, and what to expect of the next ones.
 static void note_rows(Rider *rider, u32 n_rows, double time_ms)
 {
-    const Launch *launch = rider->ride->launch;
+    const Launch *launch = rider->launch;
     atomic_store_explicit(&rider->row_ps, row_ps_of(time_ms, n_rows), memory_order_relaxed);
     if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, n_rows, memory_order_relaxed);
 }
@@ -574,8 +577,8 @@ static double push_plain(const Slice *slice, int slot, double start_ms)
     for (int s = 0; s < task->seating.n_plain; s++) {
         const Seat *seat = &task->seating.seats[s];
         if (!gate_enter(&task->gates[s])) continue;
-        Ride *ride = seat->rider->ride;
-        ride->device->push(ride->device, ride->launch, slot, seat->chunk, slice->first, slice->end);
+        Launch *launch = seat->rider->launch;
+        launch->device->push(launch->device, launch, slot, seat->chunk, slice->first, slice->end);
         const double now_ms = time_now_ms();
         note_rows(seat->rider, slice->end - slice->first, now_ms - start_ms);
         start_ms = now_ms;
@@ -680,7 +683,7 @@ static int take_slot(Network *network)
 
 static bool is_cancelled(const Rider *rider)
 {
-    return atomic_load_explicit(rider->ride->launch->stop, memory_order_relaxed);
+    return atomic_load_explicit(rider->launch->stop, memory_order_relaxed);
 }
 
 // A query's own thread pushes for itself alone.  In a slice with others it could be held up by one of them, and then
@@ -752,15 +755,16 @@ static void wake_helpers(void *context, int n_threads)
 
 // ---- riding ---------------------------------------------------------------------------------------------------------
 
-static Scan *scan_for(Network *network, const Ride *ride)
+static Scan *scan_for(Network *network, const Rider *rider)
 {
-    for (Scan *scan = network->scans; ride->is_shared && scan; scan = scan->next)
-        if (scan->is_shared && scan->table == ride->table->id && scan->priority == ride->priority) return scan;
+    const Launch *launch = rider->launch;
+    for (Scan *scan = network->scans; rider->is_shared && scan; scan = scan->next)
+        if (scan->is_shared && scan->table == launch->table && scan->priority == launch->priority) return scan;
     Scan *scan = calloc(1, sizeof *scan);
-    *scan = (Scan){ .table = ride->table ? ride->table->id : 0,
-                    .is_shared = ride->is_shared,
-                    .priority = ride->priority,
-                    .max_threads = MAX_OF(ride->max_threads, 1),
+    *scan = (Scan){ .table = launch->table,
+                    .is_shared = rider->is_shared,
+                    .priority = launch->priority,
+                    .max_threads = MAX_OF(launch->max_threads, 1),
                     .waited_since = network->turn,
                     .least_rows = UINT64_MAX,
                     .next = network->scans };
@@ -770,13 +774,13 @@ static Scan *scan_for(Network *network, const Ride *ride)
 
 static bool wants_own_scan(const Rider *rider)
 {
-    const Source *source = rider->ride->launch->source;
+    const Source *source = rider->launch->source;
     return (double)rider->rows_left < OWN_SHARE * (double)source->n_rows && rider->rows_left < OWN_ROWS;
 }
 
 static void get_on(Network *network, Rider *rider)
 {
-    Launch    *launch = rider->ride->launch;
+    Launch    *launch = rider->launch;
     const int  n_chunks = launch->source->n_chunks;
     rider->start_ms = time_now_ms();
     rider->wants = calloc((size_t)n_chunks + 1, sizeof(bool));
@@ -791,22 +795,21 @@ static void get_on(Network *network, Rider *rider)
         rider->asked = calloc((size_t)n_chunks, sizeof(bool));
         rider->n_unseen = n_chunks;
     }
-    if (wants_own_scan(rider)) rider->ride->is_shared = false;
+    rider->is_shared = launch->table && !wants_own_scan(rider);
     rider->number = ++network->n_rides;
-    rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked &&
-                   sieve_suits(launch, &rider->pass);
-    rider->suits_cube =
-        rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
-    if (!rider->ride->is_shared) rider->steps = NULL, rider->form = NULL;
+    const bool may_weave = launch->may_weave && rider->is_shared;
+    rider->suits = may_weave && sieve_suits(launch, &rider->pass);
+    rider->suits_cube = may_weave && cube_suits(launch);
+    if (!rider->is_shared) rider->steps = NULL, rider->form = NULL;
     rider->is_done = rider->n_wanted == 0;
-    rider->scan = scan_for(network, rider->ride);
+    rider->scan = scan_for(network, rider);
     rider->next = rider->scan->riders, rider->link = &rider->scan->riders;
     if (rider->next) rider->next->link = &rider->next;
     rider->scan->riders = rider;
     rider->scan->n_riders++;
     rider->scan->least_rows = MIN_OF(rider->scan->least_rows, rows_to_end(rider));
     rider->scan->has_newcomers = true;
-    Tally *tally = tally_of(network, rider->ride->table);
+    Tally *tally = tally_of(network, rider->launch->scanned);
     if (tally) tally->figures.n_rides++;
 }
 
@@ -837,12 +840,13 @@ static void wait_a_little(Network *network, Rider *rider)
     finish_if_done(rider);
 }
 
-void network_wake(Network *network, const _Atomic u32 *stop)
+static void wake(Device *device, const _Atomic u32 *stop)
 {
+    Network *network = (Network *)device;
     pthread_mutex_lock(&network->lock);
     for (Scan *scan = network->scans; scan; scan = scan->next)
         for (Rider *rider = scan->riders; rider; rider = rider->next)
-            if (rider->ride->launch->stop == stop) pthread_cond_signal(&rider->done);
+            if (rider->launch->stop == stop) pthread_cond_signal(&rider->done);
     pthread_mutex_unlock(&network->lock);
 }
 
@@ -893,18 +897,17 @@ static void leave_early(Network *network, Rider *rider)
 
 // ---- builds over few rows -------------------------------------------------------------------------------------------
 
-static bool is_small_build(const Ride *ride)
+static bool is_small_build(const Launch *launch)
 {
-    const Launch *launch = ride->launch;
     const double  n_rows = (double)launch->source->n_rows * MAX_OF(launch->woven->fan_out, 1);
     return launch->sink == SINK_TABLE && n_rows <= HERE_ROWS;
 }
 
-static void count_here(Network *network, const Ride *ride)
+static void count_here(Network *network, const Launch *launch)
 {
-    const LaunchOutcome *out = &ride->launch->out;
+    const LaunchOutcome *out = &launch->out;
     pthread_mutex_lock(&network->lock);
-    Tally *tally = tally_of(network, ride->table);
+    Tally *tally = tally_of(network, launch->scanned);
     if (tally) {
         ScanFigures *figures = &tally->figures;
         figures->n_rides++;
@@ -917,13 +920,12 @@ static void count_here(Network *network, const Ride *ride)
 
 static bool is_over(const Launch *launch) { return atomic_load_explicit(launch->stop, memory_order_relaxed); }
 
-static void push_here(const Ride *ride, int chunk)
+static void push_here(Launch *launch, int chunk)
 {
-    Launch   *launch = ride->launch;
     const u32 n_rows = launch->source->chunks[chunk]->n_rows;
     for (u32 first = 0; first < n_rows && !is_over(launch); first += SLICE_SHARED) {
         const u32 end = MIN_OF(first + SLICE_SHARED, n_rows);
-        ride->device->push(ride->device, launch, 0, chunk, first, end);
+        launch->device->push(launch->device, launch, 0, chunk, first, end);
         if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, end - first, memory_order_relaxed);
     }
     launch->out.chunks_read++;
@@ -933,28 +935,29 @@ static void push_here(const Ride *ride, int chunk)
 
 // The rows take some 10 us, less than the query would take to fall asleep and to be woken again.  In a crowd there is
 // one such build for each joined table of each query.
-static weft_status ride_here(Network *network, Ride *ride, Error *err)
+static weft_status ride_here(Network *network, Launch *launch, Error *err)
 {
-    Launch *launch = ride->launch;
-    TRY(ride->device->open(ride->device, launch, err));
+    TRY(launch->device->open(launch->device, launch, err));
     for (int c = 0; c < launch->source->n_chunks && !is_over(launch); c++) {
-        if (launch_wants_chunk(launch, c)) push_here(ride, c);
+        if (launch_wants_chunk(launch, c)) push_here(launch, c);
         else launch->out.chunks_skipped++;
     }
-    count_here(network, ride);
-    return ride->device->finish(ride->device, launch, err);
+    count_here(network, launch);
+    return launch->device->finish(launch->device, launch, err);
 }
 
-weft_status network_ride(Network *network, Ride *ride, Error *err)
+static weft_status ride(Device *device, Launch *launch, Error *err)
 {
-    Rider  rider = { .ride = ride };
-    Arena *arena = NULL;
-    if (is_small_build(ride)) return ride_here(network, ride, err);
-    TRY(ride->device->open(ride->device, ride->launch, err));
-    if (ride->may_sieve && ride->is_shared) {
+    Network *network = (Network *)device;
+    Rider    rider = { .launch = launch };
+    Arena   *arena = NULL;
+    if (launch->is_alone) return ride_alone(launch, err);
+    if (is_small_build(launch)) return ride_here(network, launch, err);
+    TRY(device->open(device, launch, err));
+    if (launch->may_weave && launch->table) {
         arena = arena_new(NULL, "ride");
-        if (ride->device->push_fused && fuse_suits(ride->launch)) rider.steps = fuse_steps(arena, ride->launch);
-        if (ride->device->fold) rider.form = join_cube_form(arena, ride->launch);
+        if (fuse_suits(launch)) rider.steps = fuse_steps(arena, launch);
+        rider.form = join_cube_form(arena, launch);
     }
     pthread_cond_init(&rider.done, NULL);
     pthread_mutex_lock(&network->lock);
@@ -970,14 +973,55 @@ weft_status network_ride(Network *network, Ride *ride, Error *err)
     free(rider.wants);
     free(rider.asked);
     arena_free(arena);
-    return ride->device->finish(ride->device, ride->launch, err);
+    return device->finish(device, launch, err);
+}
+
+// ---- for people -----------------------------------------------------------------------------------------------------
+
+static RiderFigures figures_of(const Rider *rider, Arena *arena)
+{
+    const Launch *launch = rider->launch;
+    return (RiderFigures){ .query = launch->query,
+                           .table = arena_strdup(arena, launch->scanned ? launch->scanned->name : "stored rows"),
+                           .label = arena_strdup(arena, launch->label),
+                           .kernel = arena_strdup(arena, launch->woven->name),
+                           .n_chunks = rider->n_chunks,
+                           .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks,
+                           .n_fellow = rider->scan->n_riders - 1,
+                           .woven_as = woven_as_name(rider->woven_as),
+                           .n_woven = rider->n_woven,
+                           .gain = rider->gain,
+                           .cube = rider->cube };
+}
+
+static void list(Device *device, Arena *arena, DeviceFigures *figures)
+{
+    Network *network = (Network *)device;
+    *figures = (DeviceFigures){ 0 };
+    pthread_mutex_lock(&network->lock);
+    for (const Scan *scan = network->scans; scan; scan = scan->next)
+        for (const Rider *rider = scan->riders; rider; rider = rider->next)
+            *LIST_PUSH(arena, figures->riders, figures->n_riders) = figures_of(rider, arena);
+    for (int i = 0; i < network->n_tallies; i++) {
+        ScanFigures *scan = LIST_PUSH(arena, figures->scans, figures->n_scans);
+        *scan = network->tallies[i].figures;
+        scan->id = network->tallies[i].table;
+        scan->table = arena_strdup(arena, network->tallies[i].name);
+    }
+    pthread_mutex_unlock(&network->lock);
 }
 
 // ---- the network as a whole -----------------------------------------------------------------------------------------
 
+static void close_network(Device *device) { network_free((Network *)device); }
+
 Network *network_new(int n_threads)
 {
     Network *network = calloc(1, sizeof *network);
+    network->cpu = device_cpu_open();
+    network->device = *network->cpu;
+    network->device.ride = ride, network->device.wake = wake, network->device.list = list,
+    network->device.close = close_network;
     pthread_mutex_init(&network->lock, NULL);
     pthread_cond_init(&network->has_work, NULL);
     network->n_slots = network->n_free = MAX_OF(n_threads, 1);
@@ -1013,44 +1057,12 @@ void network_free(Network *network)
     free(network->tallies);
     ahead_free(network->ahead);
     helpers_free(network->helpers);
+    network->cpu->close(network->cpu);
     free(network);
 }
+
+Device *network_cpu(Network *network) { return &network->device; }
 
 int network_threads(const Network *network) { return network->n_slots; }
 
 Helpers *network_helpers(Network *network) { return network->helpers; }
-
-void network_scans(Network *network, Arena *arena, ScanFigures **figures, int *n_figures)
-{
-    pthread_mutex_lock(&network->lock);
-    *figures = arena_array(arena, ScanFigures, network->n_tallies + 1);
-    *n_figures = network->n_tallies;
-    for (int i = 0; i < network->n_tallies; i++) {
-        (*figures)[i] = network->tallies[i].figures;
-        (*figures)[i].id = network->tallies[i].table;
-        (*figures)[i].table = arena_strdup(arena, network->tallies[i].name);
-    }
-    pthread_mutex_unlock(&network->lock);
-}
-
-void network_riders(Network *network, Arena *arena, RiderFigures **figures, int *n_figures)
-{
-    *figures = NULL, *n_figures = 0;
-    pthread_mutex_lock(&network->lock);
-    for (const Scan *scan = network->scans; scan; scan = scan->next)
-        for (const Rider *rider = scan->riders; rider; rider = rider->next)
-            *LIST_PUSH(arena, *figures, *n_figures) = (RiderFigures){
-                .query = rider->ride->query,
-                .table = arena_strdup(arena, rider->ride->table ? rider->ride->table->name : "stored rows"),
-                .label = arena_strdup(arena, rider->ride->label),
-                .kernel = arena_strdup(arena, rider->ride->launch->woven->name),
-                .n_chunks = rider->n_chunks,
-                .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks,
-                .n_fellow = scan->n_riders - 1,
-                .woven_as = rider->woven_as,
-                .n_woven = rider->n_woven,
-                .gain = rider->gain,
-                .cube = rider->cube,
-            };
-    pthread_mutex_unlock(&network->lock);
-}

@@ -1,7 +1,7 @@
-// network.h - the running pipelines of a database, and the scans that feed them.
+// network.h - the CPU as a device: launches that ride, and the scans that feed them.
 //
-//     Ride ride = { .device = device, .launch = &launch, .table = table, .columns = ..., .is_shared = true };
-//     TRY(network_ride(network, &ride, err));          // returns when every wanted chunk went through the launch
+//     Device *cpu = network_cpu(network);
+//     TRY(cpu->ride(cpu, &launch, err));               // returns when every wanted chunk went through the launch
 //
 // A scan walks the chunks of a table in a circle while any rider is attached.  A rider gets on at the next chunk that
 // is opened
@@ -20,58 +20,16 @@
 
 typedef struct Network Network;
 
-typedef struct Ride {
-    Device      *device;
-    Launch      *launch;
-    const Table *table;                // what is scanned; NULL: rows of the query's own
-    const char  *label;                // for people
-    u64          query;                // number of the query, for people
-    bool         is_shared;            // false: a scan of its own, from the first chunk on
-    int          max_threads;          // only for scans of its own
-    int          priority;             // larger goes first
-    bool         may_sieve;            // may be looked at together with other queries (sieve.h)
-} Ride;
-
-typedef struct ScanFigures {           // of one table, since the database was opened
-    u64         id;
-    const char *table;
-    u64         n_rides;               // pipelines that scanned it
-    u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
-    u64 chunks_ridden, rows_ridden, bytes_ridden;  // counted for each rider: what it would have been without sharing
-    u64 chunks_woven,
-        chunks_woven_ridden;  // read for several riders by one kernel: once for all of these, and for each
-    u64         rides_woven;                               // rides of which any chunk was
-    u64         rides_sieved, rides_fused, rides_cubed;    // of these: one that was several of them counts for each
-    u64         rides_join_cubed;                          // of those in cubes: that were in one over joins
-} ScanFigures;
-
 typedef enum WovenAs { WOVEN_NOT, WOVEN_SIEVE, WOVEN_FUSED, WOVEN_CUBE } WovenAs;   // how a pipeline runs with others
 
 const char *woven_as_name(WovenAs as);                                 // NULL for not
 
-typedef struct RiderFigures {          // a pipeline at work
-    u64         query;
-    const char *table, *label, *kernel;
-    int         n_chunks, n_chunks_done, n_fellow;         // fellow: riders on the same scan
-    WovenAs     woven_as;
-    int n_woven;  // riders in its sieve at the newest chunk, 0: it runs by itself
-    double gain;  // what the cost model expected of that sieve: time alone / together
-    CubeFigures cube;                                      // of the cube over joins that it is in
-} RiderFigures;
-
-weft_status ride_alone(Ride *ride,
-                       Error *err);  // the same on threads of its own, for rides that would hold up others (alone.c)
+weft_status ride_alone(Launch *launch, Error *err);            // Launch.is_alone (alone.c)
 
 Network *network_new(int n_threads);
 void     network_free(Network *network);
-// A rider whose flag STOP is, if it waits, sees it now.
-void     network_wake(Network *network, const _Atomic u32 *stop);
+Device  *network_cpu(Network *network);                // the network's own; closing it frees the network
 int      network_threads(const Network *network);
 Helpers *network_helpers(Network *network);            // its threads, while they have nothing to push
-weft_status network_ride(Network *network, Ride *ride, Error *err);
-
-// Copies into the arena; for weft_scans, weft_riders and EXPLAIN (NETWORK).
-void network_scans(Network *network, Arena *arena, ScanFigures **figures, int *n_figures);
-void network_riders(Network *network, Arena *arena, RiderFigures **figures, int *n_figures);
 
 #endif

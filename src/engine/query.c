@@ -242,21 +242,20 @@ static weft_status list_steps(QueryRun *run, const Pipeline *pipeline, Steps *st
 
 // ---- one kernel -----------------------------------------------------------------------------------------------------
 
-static KernelReport *report(QueryRun *run, int pipeline, const char *label, const Launch *launch, const Woven *woven,
-                            double compile_ms)
+static KernelReport *report(QueryRun *run, int pipeline, const char *label, const Launch *launch, const Woven *woven)
 {
     PipelineReport *reports = &run->reports[pipeline];
     KernelReport   *kernel = LIST_PUSH(run->own, reports->kernels, reports->n_kernels);
     *kernel = (KernelReport){ .label = label,
                               .woven = woven,
-                              .device = launch ? launch->device : run->session->db->cpu,
-                              .compile_ms = compile_ms };
+                              .device = launch ? launch->device : run->session->db->cpu };
     if (!launch) return kernel;
     const LaunchOutcome *out = &launch->out;
     kernel->morsels[0] = out->morsels[0], kernel->morsels[1] = out->morsels[1];
     kernel->rows_in = out->rows_in, kernel->rows_out = out->rows_out, kernel->bytes_read = out->bytes_read;
     kernel->chunks_read = out->chunks_read, kernel->chunks_skipped = out->chunks_skipped,
     kernel->n_workers = out->n_workers;
+    kernel->compile_ms = out->compile_ms;
     kernel->time_ms = out->time_ms, kernel->wait_ms = out->wait_ms, kernel->n_beside = out->n_beside;
     kernel->woven_as = out->woven_as, kernel->n_woven = out->n_woven, kernel->gain = out->gain;
     kernel->cube = out->cube;
@@ -289,22 +288,40 @@ static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
 // alone.
 static bool is_virtual(const Table *table) { return strncmp(table->name, "weft_", 5) == 0; }
 
-static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *launch)
+static bool shares_scan(const QueryRun *run, const Table *table, i64 limit)
 {
     const weft_session *session = run->session;
-    const Table        *scanned = run->graph->pipelines[pipeline].table;
-    const bool          is_own = !launch->source->from_store || is_virtual(scanned);
-    const Table        *table = is_own ? NULL : scanned;
-    const bool          all_threads = session->settings.threads >= network_threads(session->db->network);
-    return (Ride){ .device = session->db->cpu,
-                   .launch = launch,
-                   .table = table,
-                   .label = label,
-                   .query = session->query_number,
-                   .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads && !run->spills,
-                   .max_threads = session->settings.threads,
-                   .priority = session->settings.priority,
-                   .may_sieve = session->settings.weave_queries && session->settings.weave };
+    return session->settings.sharing && table && limit < 0 && !run->spills &&
+           session->settings.threads >= network_threads(session->db->network);
+}
+
+static Launch make_launch(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, const Woven *woven,
+                          i64 limit)
+{
+    weft_session *session = run->session;
+    const Table  *scanned = run->graph->pipelines[pipeline].table,
+                *table = job->source->from_store && !is_virtual(scanned) ? scanned : NULL;
+    return (Launch){ .table = shares_scan(run, table, limit) ? table->id : 0,
+                     .scanned = table,
+                     .label = label,
+                     .query = session->query_number,
+                     .is_explained = run->is_explained,
+                     .may_weave = session->settings.weave_queries && session->settings.weave,
+                     .schedule = session->settings.gpu_schedule,
+                     .priority = session->settings.priority,
+                     .max_threads = session->settings.threads,
+                     .is_alone = woven->fan_out > FAN_OUT_SHARED || run->spills,
+                     .woven = woven,
+                     .source = job->source,
+                     .sink = job->sink,
+                     .n_slots = network_threads(session->db->network),
+                     .team = query_team(run),
+                     .limit = limit,
+                     .budget = query_budget(run),
+                     .group_bytes = spill_group_bytes(run),
+                     .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit,
+                     .stop = &session->stop,
+                     .rows_done = &session->rows_done };
 }
 
 // What does not pay on a GPU, and why; NULL: it may.
@@ -365,9 +382,8 @@ static weft_status bring_tables(QueryRun *run, const WeaveJob *job, Woven *woven
 }
 
 // The CPU will be done before a compiler would be (and its own code is not cc's, to be waited for as well).
-static bool should_stand_in(QueryRun *run, const WeaveJob *job, const Launch *launch)
+static bool should_stand_in(QueryRun *run, const WeaveJob *job, Device *device, const Launch *launch)
 {
-    Device *device = launch->device;
     if (!device->wait_ms || run->session->settings.gpu_wait || run->session->settings.jit == JIT_CC) return false;
     const double cpu_ms = expected_ms(run, job) * MAX_OF(launch->woven->fan_out, 1),
                  wait_ms = device->wait_ms(device, launch);
@@ -375,26 +391,6 @@ static bool should_stand_in(QueryRun *run, const WeaveJob *job, const Launch *la
     run->unready = device;
     if (cpu_ms > COMPILE_NOW_MS) device->get_ready(device);
     return true;
-}
-
-// IMPROVE: it will run here again, so better code is worth asking for.
-static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, bool improve,
-                              Launch *launch, double *compile_ms)
-{
-    weft_session *session = run->session;
-    const Woven  *woven = launch->woven;
-    const char   *notice = NULL;
-    TRY(bring_tables(run, job, (Woven *)(uintptr_t)woven, session->db->cpu));
-    TRY(stored_fetch(run, job->source));
-    const double  start = time_now_ms();
-    launch->device = session->db->cpu;
-    TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
-    *compile_ms = time_now_ms() - start;
-    if (notice) query_notice(run, notice);
-    if (improve) ask_for_better_code(run, launch->code, job);
-    Ride ride = make_ride(run, pipeline, label, launch);
-    return woven->fan_out > FAN_OUT_SHARED || run->spills ? ride_alone(&ride, run->err)
-                                                          : network_ride(session->db->network, &ride, run->err);
 }
 
 // ---- announcing: a device may wait for those who will share a scan --------------------------------------------------
@@ -433,71 +429,69 @@ static void arrive(QueryRun *run, int pipeline, Launch *launch)
     run->announced = NULL;
 }
 
-// *REFUSED says why it did not run it, as a notice does; NULL: it did.
-static weft_status run_on_gpu(QueryRun *run, Launch *launch, const char **refused)
+// ---- a launch and its device ----------------------------------------------------------------------------------------
+
+// The CPU's code.  STANDS_IN: it will run on another device, so better code is not worth asking for.
+static weft_status get_code(QueryRun *run, const WeaveJob *job, bool stands_in, Launch *launch)
 {
-    Launch            before = *launch;
-    const weft_status status = launch->device->scan(launch->device, launch, run->err);
-    if (launch->is_expected) launch->device->expect(launch->device, launch->table, -1);
-    launch->is_expected = before.is_expected = false;
-    *refused = launch->out.refused[0] ? arena_printf(run->own, "%s", launch->out.refused) : NULL;
-    if (!*refused) return status;
-    query_notice(run,
-                 arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, *refused));
-    *launch = before;
+    weft_session *session = run->session;
+    const Woven  *woven = launch->woven;
+    const char   *notice = NULL;
+    const double  start = time_now_ms();
+    TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
+    launch->out.compile_ms = time_now_ms() - start;
+    if (notice) query_notice(run, notice);
+    if (!stands_in) ask_for_better_code(run, launch->code, job);
     return WEFT_OK;
+}
+
+// With what it reads brought there.
+static weft_status ride_on(Device *device, QueryRun *run, int pipeline, const WeaveJob *job, Woven *woven,
+                           bool stands_in, Launch *launch)
+{
+    launch->device = device;
+    TRY(bring_tables(run, job, woven, device));
+    if (stored_device(job->source) != device) TRY(stored_fetch(run, job->source));
+    if (device == run->session->db->cpu) TRY(get_code(run, job, stands_in, launch));
+    arrive(run, pipeline, launch);
+    return device->ride(device, launch, run->err);
+}
+
+// Why, as a notice says it, too.  The launch is as it was.
+static const char *note_refusal(QueryRun *run, Launch *launch)
+{
+    const char *refused = arena_printf(run->own, "%s", launch->out.refused);
+    query_notice(run,
+                 arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, refused));
+    launch->out = (LaunchOutcome){ 0 };
+    return refused;
 }
 
 static weft_status run_job(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, i64 limit,
                            Launch *launch)
 {
-    weft_session *session = run->session;
-    Woven        *woven;
-    Device       *device;
-    const char   *refused = NULL;
-    double        compile_ms = 0;
-    weft_status   status = WEFT_OK;
+    Device     *cpu = run->session->db->cpu, *device;
+    Woven      *woven;
+    const char *refused = NULL;
     TRY(weave(run->arena, job, &woven, run->err));
     if (run->only_weave && pipeline == run->graph->n_pipelines - 1) {
-        report(run, pipeline, label, NULL, woven, 0);
+        report(run, pipeline, label, NULL, woven);
         run->last_woven = woven;
         return WEFT_OK;
     }
     TRY(choose_device(run, job, woven, limit, &device));
-    const Ride ride = make_ride(run, pipeline, label, &(Launch){ .source = job->source, .limit = limit });
-    *launch = (Launch){ .device = device,
-                        .table = ride.is_shared ? ride.table->id : 0,
-                        .scanned = ride.table,
-                        .label = label,
-                        .query = ride.query,
-                        .is_explained = run->is_explained,
-                        .may_weave = ride.may_sieve,
-                        .schedule = session->settings.gpu_schedule,
-                        .woven = woven,
-                        .source = job->source,
-                        .sink = job->sink,
-                        .n_slots = network_threads(session->db->network),
-                        .team = query_team(run),
-                        .limit = limit,
-                        .budget = query_budget(run),
-                        .group_bytes = spill_group_bytes(run),
-                        .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit,
-                        .stop = &session->stop,
-                        .rows_done = &session->rows_done };
+    *launch = make_launch(run, pipeline, label, job, woven, limit);
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
     if (job->sink == SINK_ROWS && job->notes && device->keep_rows) stored_facts(run, job->n_outputs, woven, launch);
-    if (device->scan) TRY(bring_tables(run, job, woven, device));
-    if (stored_device(job->source) != device) TRY(stored_fetch(run, job->source));
-    const bool stands_in = should_stand_in(run, job, launch), is_asked = device->scan && !stands_in;
-    if (is_asked) arrive(run, pipeline, launch);
-    if (is_asked) status = run_on_gpu(run, launch, &refused);
-    if (pipeline == run->graph->n_pipelines - 1) take_back(run);
-    if (is_asked && !refused) compile_ms = launch->out.compile_ms;
-    else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
-    KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
+    const bool  stands_in = should_stand_in(run, job, device, launch);
+    weft_status status = ride_on(stands_in ? cpu : device, run, pipeline, job, woven, stands_in, launch);
+    if (launch->out.refused[0]) {
+        refused = note_refusal(run, launch);
+        status = ride_on(cpu, run, pipeline, job, woven, false, launch);
+    }
+    KernelReport *kernel = report(run, pipeline, label, launch, woven);
     if (stands_in) kernel->meanwhile = device->name;
-    if (!device->scan) kernel->unsuited = why_not_on_gpu(run, job, woven, limit);
-    if (refused) kernel->unsuited = refused;
+    kernel->unsuited = device == cpu ? why_not_on_gpu(run, job, woven, limit) : refused;
     run->last_woven = woven;
     return status;
 }

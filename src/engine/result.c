@@ -198,3 +198,67 @@ weft_status result_from_lines(weft_result *result, const char *name, const char 
     *result->columns = (weft_column){ .name = arena_strdup(result->arena, name), .type = WEFT_TEXT, .text = texts };
     return WEFT_OK;
 }
+
+// ---- looking at results ---------------------------------------------------------------------------------------------
+
+size_t             weft_result_rows(const weft_result *result) { return result->n_rows; }
+int                weft_result_columns(const weft_result *result) { return result->n_columns; }
+const weft_column *weft_result_column(const weft_result *result, int column)
+{
+    return column < 0 || column >= result->n_columns ? NULL : &result->columns[column];
+}
+const char        *weft_result_tag(const weft_result *result) { return result->tag; }
+int                weft_result_notices(const weft_result *result) { return result->n_notices; }
+const char *weft_result_notice(const weft_result *result, int n)
+{
+    return n < 0 || n >= result->n_notices ? NULL : result->notices[n];
+}
+
+void weft_result_free(weft_result *result)
+{
+    if (result) arena_free(result->arena);
+}
+
+static Type internal_type(const weft_column *column)
+{
+    static const TypeKind kinds[] = {
+        [WEFT_BOOLEAN] = TYPE_BOOLEAN, [WEFT_SMALLINT] = TYPE_SMALLINT, [WEFT_INTEGER] = TYPE_INTEGER,
+        [WEFT_BIGINT] = TYPE_BIGINT,   [WEFT_DECIMAL] = TYPE_DECIMAL,   [WEFT_NUMERIC] = TYPE_NUMERIC,
+        [WEFT_REAL] = TYPE_REAL,       [WEFT_DOUBLE] = TYPE_DOUBLE,     [WEFT_DATE] = TYPE_DATE,
+        [WEFT_TEXT] = TYPE_TEXT,       [WEFT_TIMESTAMP] = TYPE_TIMESTAMP, [WEFT_TIMESTAMPTZ] = TYPE_TIMESTAMPTZ,
+        [WEFT_TIME] = TYPE_TIME,       [WEFT_INTERVAL] = TYPE_TEXT,     [WEFT_UUID] = TYPE_TEXT
+    };
+    return (Type){ .kind = (u8)kinds[column->type], .precision = (u8)column->precision, .scale = (u8)column->scale };
+}
+
+size_t weft_format(const weft_result *result, int number, size_t row, char *buffer, size_t capacity)
+{
+    const weft_column *column = weft_result_column(result, number);
+    if (capacity) buffer[0] = 0;
+    if (!column || row >= result->n_rows || (column->is_null && column->is_null[row])) return 0;
+    Value value = { .type = internal_type(column) };
+    switch (column->type) {
+        case WEFT_REAL: case WEFT_DOUBLE: value.f = column->f64[row]; break;
+        case WEFT_NUMERIC:
+            value.i = (i128)((u128)column->i128[row].low | (u128)(u64)column->i128[row].high << 64);
+            if (column->shown) value.shown = (u8)(column->shown[row] + 1);
+            break;
+        case WEFT_TEXT: case WEFT_INTERVAL: case WEFT_UUID:
+            value.text.bytes = column->text[row].bytes, value.text.length = (u32)column->text[row].length;
+            break;
+        default: value.i = column->i64[row]; break;
+    }
+    return value_format(&value, buffer, capacity);
+}
+
+const char *weft_type_name(weft_type type)
+{
+    static const char *const names[] = {
+        [WEFT_BOOLEAN] = "boolean", [WEFT_SMALLINT] = "smallint",       [WEFT_INTEGER] = "integer",
+        [WEFT_BIGINT] = "bigint",   [WEFT_DECIMAL] = "decimal",         [WEFT_NUMERIC] = "numeric",
+        [WEFT_REAL] = "real",       [WEFT_DOUBLE] = "double precision", [WEFT_DATE] = "date",
+        [WEFT_TEXT] = "text",       [WEFT_TIMESTAMP] = "timestamp",     [WEFT_TIMESTAMPTZ] = "timestamptz",
+        [WEFT_TIME] = "time",       [WEFT_INTERVAL] = "interval",       [WEFT_UUID] = "uuid"
+    };
+    return (unsigned)type < COUNT_OF(names) ? names[type] : "?";
+}

@@ -318,12 +318,9 @@ static weft_status fill_plans(Maker *maker, Arena *arena)
 
 static weft_status fill_scans(Maker *maker, Arena *arena)
 {
-    ScanFigures *scans;
-    int          n_scans;
-    network_scans(maker->db->network, arena, &scans, &n_scans);
-    gpus_add_scans(maker->db->gpus, arena, &scans, &n_scans);
-    for (int i = 0; i < n_scans; i++) {
-        const ScanFigures *scan = &scans[i];
+    const DeviceFigures figures = gpus_figures_with(maker->db->gpus, maker->db->cpu, arena);
+    for (int i = 0; i < figures.n_scans; i++) {
+        const ScanFigures *scan = &figures.scans[i];
         const Value row[] = { text_value(scan->table),
                               int_value(TYPE_BIGINT, (i64)scan->n_rides),
                               int_value(TYPE_BIGINT, (i64)scan->chunks_read),
@@ -346,12 +343,9 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
 
 static weft_status fill_riders(Maker *maker, Arena *arena)
 {
-    RiderFigures *riders;
-    int           n_riders;
-    network_riders(maker->db->network, arena, &riders, &n_riders);
-    gpus_add_riders(maker->db->gpus, arena, &riders, &n_riders);
-    for (int i = 0; i < n_riders; i++) {
-        const RiderFigures *rider = &riders[i];
+    const DeviceFigures figures = gpus_figures_with(maker->db->gpus, maker->db->cpu, arena);
+    for (int i = 0; i < figures.n_riders; i++) {
+        const RiderFigures *rider = &figures.riders[i];
         const Value row[] = { int_value(TYPE_BIGINT, (i64)rider->query),
                               text_value(rider->table),
                               text_value(rider->label),

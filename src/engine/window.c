@@ -5,6 +5,7 @@
 // tree) is made first; then each row is computed on its own.
 
 #include "base/random.h"
+#include "engine/exact.h"
 #include "engine/window.h"
 
 #define ROWS_MAX ((u64)1 << 31)
@@ -334,7 +335,7 @@ static void value_of_part(FuncWork *work, const PartWork *part, const Stretches 
         if (!prefix_int(&part->sums, frame, &value->i)) set_trouble(work, TROUBLE_RANGE);
         if (value->type.kind == TYPE_BIGINT && (value->i < INT64_MIN || value->i > INT64_MAX))
             set_trouble(work, TROUBLE_RANGE);
-        if (kind == AGG_AVG && !finish_average(value, part->view->type, (i64)count)) set_trouble(work, TROUBLE_RANGE);
+        if (kind == AGG_AVG && !exact_average(value, part->view->type, (i64)count)) set_trouble(work, TROUBLE_RANGE);
     }
 }
 

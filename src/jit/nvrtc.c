@@ -55,11 +55,12 @@ static void add_own(NvrtcOptions *options)
 static void list_options(const CubinJob *job, NvrtcOptions *options)
 {
     static const char *const always[] = { "--std=c++17", "--fmad=false", "--diag-suppress=177,550", "-w" };
-    ASSERT(job->n_defines <= OPTIONS_MAX - COUNT_OF(always) - 2);
+    ASSERT(job->n_defines <= OPTIONS_MAX - COUNT_OF(always) - 3);
     options->n_options = 0;
     snprintf(options->architecture, sizeof options->architecture, "--gpu-architecture=sm_%d%d", job->major, job->minor);
     options->list[options->n_options++] = options->architecture;
     for (int i = 0; i < COUNT_OF(always); i++) options->list[options->n_options++] = always[i];
+    if (job->is_quick) options->list[options->n_options++] = "--Ofast-compile=mid";
     if (job->is_tile_c) options->list[options->n_options++] = "--device-as-default-execution-space";
     for (int i = 0; i < job->n_defines && options->n_options < OPTIONS_MAX; i++) {
         snprintf(options->defines[i], sizeof options->defines[i], "-D%s", job->defines[i]);
@@ -200,6 +201,13 @@ bool cubins_have(Cubins *cubins, const CubinJob *job)
     if (nvrtc_need(job->driver_version, &nvrtc, &ignored)) return false;
     list_options(job, &options);
     return cache_find(cubins->cache, key_of(nvrtc, job, &options), "cubin", path);
+}
+
+bool cubins_can_be_quick(int driver_version)
+{
+    const Nvrtc *nvrtc;
+    Error        ignored = { 0 };
+    return !nvrtc_need(driver_version, &nvrtc, &ignored) && nvrtc->major >= 13;
 }
 
 void cubins_warm(Cubins *cubins, const CubinJob *job)

@@ -23,6 +23,7 @@ typedef struct CubinJob {
     int                major, minor;       // compute capability
     int                n_defines;
     const char *const *defines;            // "NAME=value"
+    bool               is_quick;           // less is optimised, in half the time (cubins_can_be_quick)
     bool               is_tile_c;          // functions without a mark are the device's: text that is C, too
 } CubinJob;
 
@@ -30,6 +31,7 @@ Cubins     *cubins_new(const char *cache_dir);     // NULL: as for the jit (JitO
 void        cubins_free(Cubins *cubins);
 weft_status cubins_get(Cubins *cubins, const CubinJob *job, Text *cubin, bool *was_cached, Error *err);
 bool        cubins_have(Cubins *cubins, const CubinJob *job);      // on disk: cubins_get will not compile
+bool        cubins_can_be_quick(int driver_version);       // this NVRTC knows the option
 // A short text about a card or its compiler, such as a speed that takes a while to measure, kept beside the code; NAME
 // says what it is.
 bool        cubins_recall(Cubins *cubins, const char *name, Text *text);

@@ -1,6 +1,7 @@
 // command.c - lines that begin with a backslash: \d, \timing, \i, ...
 //
-// They work at the prompt and in scripts alike.  One entry in the list is one command; \? prints the list.
+// They work at the prompt and in scripts alike.  One entry in the list is one command; \? prints the list.  A command
+// that has a file of statements run only names it (Shell.next_file): whoever gave the command runs it (script.c).
 
 #include <ctype.h>
 #include <errno.h>
@@ -234,11 +235,12 @@ static bool edit(Shell *shell, const char *argument)
     buffer_puts(&command, " ");
     buffer_puts(&command, path);
     is_fine = system(command.bytes) == 0;
-    if (!is_fine)
+    if (is_fine) {
+        shell->next_file = (NextFile){ must_copy(path), .is_temporary = true };
+    } else {
         report_problem(shell, "%s failed", editor);
-    else
-        is_fine = script_run_file(shell, path);
-    unlink(path);
+        unlink(path);
+    }
     buffer_free(&command);
     return is_fine;
 }
@@ -285,7 +287,8 @@ static bool include(Shell *shell, const char *argument)
         report_problem(shell, "\\i needs a file name");
         return false;
     }
-    return script_run_file(shell, argument);
+    shell->next_file = (NextFile){ .path = must_copy(argument) };
+    return true;
 }
 
 static bool quit(Shell *shell, const char *argument)

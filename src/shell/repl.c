@@ -156,7 +156,7 @@ static bool take(Repl *repl, const char *line, size_t length)
     if (!is_inside && (!strcmp(line, "quit\n") || !strcmp(line, "exit\n")))
         return false;
     if (is_inside && line[strspn(line, " \t")] == '\\' && is_between_words(repl)) {
-        command_run(repl->shell, line + strspn(line, " \t"));
+        script_run_command(repl->shell, line + strspn(line, " \t"));
         return !repl->shell->wants_exit;
     }
     buffer_add(&repl->entry, line, length);

@@ -1,4 +1,4 @@
-// script.c - text to statements, statements to results.
+// script.c - text to statements and commands.
 //
 // Only the library knows where a statement ends (weft_statement_length); here text is kept until one has.  A statement
 // can end only where a ';' came in, so the library is asked only then: a long INSERT stays linear in its length.
@@ -8,72 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "shell/shell.h"
 
 #define MAX_SCRIPT_DEPTH 16
-
-double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
-// "12.345 ms", and for long ones also in words a person reads without counting digits.
-static void print_time(double time_ms)
-{
-    if (time_ms < 1000)
-        fprintf(stderr, "Time: %.3f ms\n", time_ms);
-    else if (time_ms < 60000)
-        fprintf(stderr, "Time: %.3f ms (%.1f s)\n", time_ms, time_ms / 1000);
-    else
-        fprintf(stderr, "Time: %.3f ms (%d min %d s)\n", time_ms, (int)(time_ms / 60000), (int)(time_ms / 1000) % 60);
-}
-
-// SUBSCRIBE TO v: prints the changes, and asks for the next.  Ctrl-C or a timeout ends it, as it should.
-static weft_status show_changes(Shell *shell, const char *sql, weft_result **result, weft_error *error)
-{
-    show_result(shell, *result);
-    fflush(stdout);
-    weft_result_free(*result);
-    const weft_status status = weft_query(shell->session, sql, result, error);
-    if (status != WEFT_QUERY_CANCELED)
-        return status;
-    return weft_query(shell->session, "", result, error);
-}
-
-bool run_statement(Shell *shell, const char *sql, const char *name, int line)
-{
-    weft_result *result = NULL;
-    weft_error error = { .status = WEFT_OK };
-
-    fflush(stdout);                                        // COPY ... TO STDOUT writes past it
-    if (shell->last_sql != sql) {
-        free(shell->last_sql);
-        shell->last_sql = must_copy(sql);
-    }
-    watch_begin();
-    double start_ms = now_ms();
-    weft_status status = weft_query(shell->session, sql, &result, &error);
-    while (!status && !strncmp(weft_result_tag(result), "SUBSCRIBE", 9))
-        status = show_changes(shell, sql, &result, &error);
-    double time_ms = now_ms() - start_ms;
-    watch_end();
-
-    if (status) {
-        fflush(stdout);                                    // so that both streams in one file keep their order
-        report_error(shell, &error, sql, name, line);
-    } else {
-        report_notices(result);
-        show_result(shell, result);
-    }
-    weft_result_free(result);
-    if (shell->has_timing)
-        print_time(time_ms);
-    return status == WEFT_OK;
-}
 
 // ---- COPY ... FROM STDIN: its rows are the lines that follow -----------------------------------------------------
 
@@ -157,7 +96,7 @@ static bool run_piece(Script *script, char *sql, size_t length, bool is_command)
 {
     char after = sql[length];
     sql[length] = '\0';
-    bool is_fine = is_command ? command_run(script->shell, sql)
+    bool is_fine = is_command ? script_run_command(script->shell, sql)
                    : script->has_data && is_copy_from_stdin(sql)
                        ? begin_data(script, sql)
                        : run_statement(script->shell, sql, script->name, script->line);
@@ -295,5 +234,20 @@ bool script_run_file(Shell *shell, const char *path)
     bool is_fine = script_run_stream(shell, stream, path);
     shell->script_depth--;
     fclose(stream);
+    return is_fine;
+}
+
+bool script_run_command(Shell *shell, const char *line)
+{
+    bool is_fine = command_run(shell, line);
+    const NextFile next = shell->next_file;
+    if (!next.path)
+        return is_fine;
+    shell->next_file = (NextFile){ 0 };                    // the file may name another one
+    is_fine = script_run_file(shell, next.path);
+    if (next.is_temporary)
+        unlink(next.path);
+    free(next.path);
+    fflush(stdout);
     return is_fine;
 }

@@ -22,6 +22,8 @@
 
 typedef enum OutputFormat { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON } OutputFormat;
 
+typedef struct NextFile { char *path; bool is_temporary; } NextFile;          // temporary: removed once it has run
+
 typedef struct Shell {
     weft_db      *db;
     weft_session *session;
@@ -37,6 +39,7 @@ typedef struct Shell {
     bool          is_quiet;            // no "CREATE TABLE" after statements without rows
     bool          keep_going;          // an error does not end a script
     bool          wants_exit;          // \q was given
+    NextFile      next_file;           // \i and \e: to be run when the command is done; path NULL: none
     bool          out_is_terminal, err_is_terminal;
     bool          has_unicode;         // the terminal's character set is UTF-8
     bool          has_escapes;         // the terminal is not a dumb one
@@ -71,6 +74,11 @@ bool script_run_text(Shell *shell, const char *text);
 bool script_run_stream(Shell *shell, FILE *stream, const char *name);          // NAME may be NULL
 bool script_run_file(Shell *shell, const char *path);
 
+// A line that begins with a backslash, and the file of statements that it names (\i, \e).
+bool script_run_command(Shell *shell, const char *line);                       // false: it failed, and said so
+
+// ---- one statement (statement.c) ---------------------------------------------------------------------------------
+
 // Runs one statement, prints its result or its error.  NAME and LINE say where it stands, for errors.
 bool run_statement(Shell *shell, const char *sql, const char *name, int line);
 
@@ -82,7 +90,8 @@ double now_ms(void);                                                           /
 
 // ---- lines that begin with a backslash (command.c) ---------------------------------------------------------------
 
-bool command_run(Shell *shell, const char *line);                              // false: it failed, and said so
+// False: it failed, and said so.  Files of statements are left to script_run_command.
+bool command_run(Shell *shell, const char *line);
 const char *command_name(int n);                                               // "\\d", ..., NULL after the last
 
 bool background_run(Shell *shell, const char *argument);                       // \bg (background.c)

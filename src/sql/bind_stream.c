@@ -9,6 +9,15 @@ static weft_status bad_option(Binder *binder, const PgQuery__DefElem *option, co
     return fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "option %s %s", option->defname, what);
 }
 
+static weft_status check_repeated(Binder *binder, ParseNode *const *options, size_t n_options)
+{
+    for (size_t i = 1; i < n_options; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(options[i]->def_elem->defname, options[k]->def_elem->defname) == 0)
+                return bad_option(binder, options[i]->def_elem, "is given twice");
+    return WEFT_OK;
+}
+
 // A name or a text: the grammar reads a bare name as a type's.
 static const char *option_text(const PgQuery__DefElem *option)
 {
@@ -46,6 +55,7 @@ weft_status bind_stream_options(Binder *binder, const PgQuery__CreateStmt *creat
 {
     bool is_stream = false;
     const PgQuery__DefElem *retain = NULL;
+    TRY(check_repeated(binder, create->options, create->n_options));
     for (size_t i = 0; i < create->n_options; i++) {
         const PgQuery__DefElem *option = create->options[i]->def_elem;
         if (strcmp(option->defname, "stream") == 0) TRY(option_flag(binder, option, &is_stream));
@@ -75,6 +85,7 @@ static weft_status bind_view_options(Binder *binder, const PgQuery__IntoClause *
 {
     bool is_continuous = false;
     statement->watermark_us = -1;
+    TRY(check_repeated(binder, into->options, into->n_options));
     for (size_t i = 0; i < into->n_options; i++) {
         const PgQuery__DefElem *option = into->options[i]->def_elem;
         if (strcmp(option->defname, "continuous") == 0) {

@@ -79,12 +79,10 @@ static void cut_chunks(void)
 static ScanFigures figures(void)
 {
     Arena       *arena = arena_new(NULL, "figures");
-    ScanFigures *scans, found = { 0 };
-    int          n_scans;
-    network_scans(db->network, arena, &scans, &n_scans);
-    gpus_add_scans(db->gpus, arena, &scans, &n_scans);
-    for (int i = 0; i < n_scans; i++)
-        if (strcmp(scans[i].table, "lineorder") == 0) found = scans[i];
+    ScanFigures  found = { 0 };
+    const DeviceFigures all = gpus_figures_with(db->gpus, db->cpu, arena);
+    for (int i = 0; i < all.n_scans; i++)
+        if (strcmp(all.scans[i].table, "lineorder") == 0) found = all.scans[i];
     arena_free(arena);
     return found;
 }

@@ -30,7 +30,8 @@
 // leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever;
 // fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are two GPUs of compute
 // capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY
-// (bytes) say.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
+// (bytes) say; WEFT_FAKE_CUDA_VERSION (12990) is the driver's and the compiler's.  Not covered: the words of cuda.h
+// itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
 #include "fake_flow.h"
@@ -699,7 +700,14 @@ static int push(CuStream to, Op op)
 #define DEFINE(symbol, parameters) CALL CuResult symbol parameters; CALL CuResult symbol parameters
 
 DEFINE(cuInit, (unsigned flags)) { (void)flags; ENTER("cuInit"); LEAVE(0); }
-DEFINE(cuDriverGetVersion, (int *version)) { *version = 12990; return 0; }
+// WEFT_FAKE_CUDA_VERSION=13000: driver and compiler are as new as that.
+static int fake_version(void)
+{
+    const char *own = getenv("WEFT_FAKE_CUDA_VERSION");
+    return own ? atoi(own) : 12990;
+}
+
+DEFINE(cuDriverGetVersion, (int *version)) { *version = fake_version(); return 0; }
 DEFINE(cuGetErrorName, (CuResult result, const char **name))
 {
     *name = result == CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
@@ -1205,7 +1213,11 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
 CALL const char *nvrtcGetErrorString(NvrtcResult result);
 CALL const char *nvrtcGetErrorString(NvrtcResult result) { return result ? "made to fail" : "success"; }
 
-DEFINE(nvrtcVersion, (int *major, int *minor)) { *major = 12, *minor = 990; return 0; }
+DEFINE(nvrtcVersion, (int *major, int *minor))
+{
+    *major = fake_version() / 1000, *minor = fake_version() % 1000;
+    return 0;
+}
 
 DEFINE(nvrtcCreateProgram, (NvrtcProgram *program, const char *text, const char *name, int n_headers,
                             const char *const *headers, const char *const *header_names))
@@ -1253,15 +1265,18 @@ static void spend_time(int ms)
     }
 }
 
+// Quick ones are counted, and fail, as calls of another name.
 DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *const *options))
 {
+    bool is_quick = false;
     for (int o = 0; o < n_options; o++) {
         int n_items;
+        is_quick |= strncmp(options[o], "--Ofast-compile=", 16) == 0;
         if (strncmp(options[o], "--time=", 7) == 0) tell_phases(options[o] + 7);
         if (sscanf(options[o], "-DITEMS=%d", &n_items) == 1) ((char *)program)[ITEMS_AT] = (char)('0' + n_items);
     }
-    spend_time(compile_ms);
-    ENTER("nvrtcCompileProgram");
+    spend_time(is_quick ? compile_ms / 2 : compile_ms);
+    ENTER(is_quick ? "nvrtcCompileProgram, quick" : "nvrtcCompileProgram");
     LEAVE(0);
 }
 

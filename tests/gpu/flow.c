@@ -395,7 +395,7 @@ static void an_operator_fails_or_hangs(void)
                                     "    while (k < 100000000) k++;\n}\n";
     char text[TEXT_BYTES];
     for (int times = 0; times < 3; times++) {
-        weft_flow *flow = new_flow((weft_flow_options){ .watchdog_ms = 100, .stop_ms = 60000 });
+        weft_flow *flow = new_flow((weft_flow_options){ .watchdog_ms = times < 2 ? 60000 : 100, .stop_ms = 60000 });
         weft_topic *in = new_topic(flow, 0, 4096, WEFT_SIDE_HOST), *out = new_topic(flow, 1, 4096, WEFT_SIDE_HOST);
         Source source = { .n_frames = times < 2 ? 40 : 1 };
         snprintf(text, sizeof(text), "#define PARAM_STATUS %d\n%s", times ? 0 : (int)WEFT_OUT_OF_RANGE, bad_text);

@@ -499,11 +499,10 @@ static void fail_state(Stress *stress, const char *what, i64 count)
 static void check_rest(Stress *stress)
 {
     Arena *arena = arena_new(NULL, "check");
-    RiderFigures *riders;
-    int n_riders;
-    network_riders(stress->db->network, arena, &riders, &n_riders);
-    if (n_riders)
-        fail_state(stress, "pipelines left in the network", n_riders);
+    DeviceFigures figures;
+    stress->db->cpu->list(stress->db->cpu, arena, &figures);
+    if (figures.n_riders)
+        fail_state(stress, "pipelines left in the network", figures.n_riders);
     if (pieces_count(stress->db->pieces))
         fail_state(stress, "shared pieces left", pieces_count(stress->db->pieces));
     arena_free(arena);
@@ -584,10 +583,9 @@ static int compare_floats(const void *a, const void *b)
 static void report_sharing(Stress *stress)
 {
     Arena *arena = arena_new(NULL, "report");
-    ScanFigures *scans, *scan;
-    int n_scans;
-    network_scans(stress->db->network, arena, &scans, &n_scans);
-    for (scan = scans; scan < scans + n_scans; scan++)
+    DeviceFigures figures;
+    stress->db->cpu->list(stress->db->cpu, arena, &figures);
+    for (const ScanFigures *scan = figures.scans; scan < figures.scans + figures.n_scans; scan++)
         printf("%-10s %9llu chunks read for %llu, %llu of them woven together for %llu; %llu rides in cubes, %llu of "
                "them over joins\n", scan->table,
                (unsigned long long)scan->chunks_read, (unsigned long long)scan->chunks_ridden,

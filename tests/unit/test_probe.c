@@ -421,8 +421,8 @@ static weft_status run_job(const WeaveJob *job, Woven *woven, JitMode mode, Laun
                         .limit = -1,
                         .budget = &budget,
                         .stop = &stop };
-    if (device->scan) {
-        weft_status status = device->scan(device, launch, &err);
+    if (device->ride) {
+        weft_status status = device->ride(device, launch, &err);
         if (launch->out.refused[0])
             CHECK_FAIL("refused: %s\n%s", launch->out.refused, woven->text);
         return status;
@@ -549,7 +549,7 @@ static void end(void)
 static void check_table(Case c)
 {
     begin();
-    for (JitMode mode = JIT_TCC; mode <= (device->scan ? JIT_TCC : JIT_CC); mode++)
+    for (JitMode mode = JIT_TCC; mode <= (device->ride ? JIT_TCC : JIT_CC); mode++)
         for (int n = 0; n < 6 * 2 * 2 * 2; n++) {
             c.probe = (ProbeKind)(n % 6), c.has_residual = n / 6 % 2, c.has_null_keys = n / 12 % 2, c.is_empty = n / 24;
             if (mode == JIT_CC && (!c.has_null_keys || !c.has_residual || c.is_empty))

@@ -17,6 +17,7 @@ static void use_threads(int n_threads)
 {
     network_free(db->network);
     db->network = network_new(n_threads);
+    db->cpu = network_cpu(db->network);
     session->settings.threads = n_threads;
 }
 

@@ -91,12 +91,12 @@ static char *answer_of(weft_session *by, const char *sql)
 static ScanFigures figures_of(const char *table)
 {
     Arena *arena = arena_new(NULL, "figures");
-    ScanFigures *scans, found = { 0 };
-    int n_scans;
-    network_scans(db->network, arena, &scans, &n_scans);
-    for (int i = 0; i < n_scans; i++)
-        if (strcmp(scans[i].table, table) == 0)
-            found = scans[i];
+    DeviceFigures figures;
+    ScanFigures found = { 0 };
+    db->cpu->list(db->cpu, arena, &figures);
+    for (int i = 0; i < figures.n_scans; i++)
+        if (strcmp(figures.scans[i].table, table) == 0)
+            found = figures.scans[i];
     arena_free(arena);
     return found;
 }
@@ -490,8 +490,9 @@ static void wait_for_rider(void)
     int n_riders = 0;
     for (double end = time_now_ms() + 20000; !n_riders && time_now_ms() < end; usleep(1000)) {
         Arena        *arena = arena_new(NULL, "riders");
-        RiderFigures *riders;
-        network_riders(db->network, arena, &riders, &n_riders);
+        DeviceFigures figures;
+        db->cpu->list(db->cpu, arena, &figures);
+        n_riders = figures.n_riders;
         arena_free(arena);
     }
     CHECK(n_riders > 0);
