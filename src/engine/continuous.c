@@ -6,8 +6,8 @@
 //
 // A view's state is a table in memory: keys and partial aggregates (plan/continuous.c).  A round runs the query of
 // every view over the same new rows, at the same time, so that the scan weaves them; views of one shape have one query
-// together (families.c).  Its groups are appended; when the table has grown to twice its groups, it is merged.  So a row
-// costs the same however long the stream is.
+// together (families.c).  Its groups are appended; when the table has grown to twice its groups, it is merged.  So a
+// row costs the same however long the stream is.
 //
 // A save replaces the rows of the table weft_view_NAME in the database, and its traits say up to which row of the
 // stream they count: one commit.  After a crash the rows behind that are fed again, so saves may be rare.  Retention

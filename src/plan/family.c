@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 enum { TIME_MOST_BITS = 61 };          // values of a tested column are below 2^61, so that a value has a next one
+#define CLASSES_MOST ((i64)1 << 31)    // more are as many
 
 // ---- the form of a query --------------------------------------------------------------------------------------------
 
@@ -245,7 +246,7 @@ void plan_family_classes(Arena *arena, const FamilyForm *const *forms, int n_for
     for (int c = 0; c < classes->n_columns; c++) {
         FamilyColumn *column = &classes->columns[c];
         sort_breaks(column);
-        classes->n_classes *= column->n_breaks + 1;
+        classes->n_classes = MIN_OF(classes->n_classes, CLASSES_MOST) * (column->n_breaks + 1);
         for (int f = 0; f < n_forms; f++) {
             i64 low, high;
             hull_of(forms[f], column->column, &low, &high);
