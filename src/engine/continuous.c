@@ -25,7 +25,8 @@
 enum {
     ROUND_ROWS = 4 << 20,              // rows of a round at most
     MERGE_ROWS = 1 << 16,              // rows of a state that need not be merged
-    SAVE_MS = 5000,                    // between two saves of a view
+    SAVE_MS = 5000,                    // between two saves of a view, at least
+    SAVE_SHARE = 10,                   // saves take one part in so many of the time: rounds wait for them
     IDLE_MS = 200,
     NAME_MOST = 63,
 };
@@ -299,12 +300,17 @@ static weft_status save_view(ContinuousView *view, Error *err)
 static void save_one(Streams *streams)
 {
     ContinuousView *oldest = NULL;
+    const double    start_ms = time_now_ms();
+    if (start_ms < streams->save_after_ms) return;
     for (int i = 0; i < streams->n_views; i++) {
         ContinuousView *view = streams->views[i];
         if (view->saved == view->seen.position) continue;
         if (!oldest || view->saved_ms < oldest->saved_ms) oldest = view;
     }
-    if (oldest && time_now_ms() - oldest->saved_ms >= SAVE_MS) (void)save_view(oldest, &(Error){ 0 });
+    if (!oldest || start_ms - oldest->saved_ms < SAVE_MS) return;
+    (void)save_view(oldest, &(Error){ 0 });
+    const double end_ms = time_now_ms();
+    streams->save_after_ms = end_ms + (SAVE_SHARE - 1) * (end_ms - start_ms);
 }
 
 // ---- retention ------------------------------------------------------------------------------------------------------

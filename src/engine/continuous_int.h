@@ -64,6 +64,7 @@ struct Streams {
     Arena          *arena;             // of the list
     ContinuousView **views;
     int             n_views;
+    double          save_after_ms;     // the next save, at the earliest
     u64             n_families;        // that ever were, for the names of their tables
 };
 
