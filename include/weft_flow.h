@@ -92,6 +92,8 @@ typedef struct weft_flow_options {
     const char *device;                // for tile C on the DEVICE side: "auto", "cpu" (threads), "cuda" or "cuda:1";
                                        // NULL: $WEFT_DEVICE, else "auto": a GPU if there is one that can be used, else
                                        // threads.  With a GPU a memory may have a limit, but no take and give.
+    bool        is_managed;            // on a GPU: frames are managed memory, 8 GiB at most, instead of pinned and
+                                       // device memory: the paper's way, for comparison
 } weft_flow_options;
 
 // OPTIONS may be NULL: the defaults.

@@ -14,7 +14,7 @@
 
 #include "base/base_int.h"
 
-enum { ALIGNMENT = 16, CLASS_NONE = -1 };
+enum { ALIGNMENT = 16, CLASS_NONE = -1, CLASS_PAGES = -2 };
 
 #if defined(__SANITIZE_ADDRESS__)
 enum { ONE_BLOCK_EACH = 1 };
@@ -31,7 +31,8 @@ enum { ONE_BLOCK_EACH = 0 };
 typedef struct ArenaBlock {
     struct ArenaBlock *older;
     size_t        used, capacity;
-    int           class;                                    // of its size; CLASS_NONE: it is for one piece
+    int           class;                                    // of its size; others are for one piece each: CLASS_NONE
+                                                            // from small_alloc, CLASS_PAGES from pages_alloc
     _Alignas(16) unsigned char bytes[];
 } ArenaBlock;
 
@@ -100,19 +101,31 @@ void arena_free(Arena *arena)
         arena->blocks = block->older;
         if (block->class == CLASS_NONE)
             free(block);
+        else if (block->class == CLASS_PAGES)
+            pages_free(block, sizeof(ArenaBlock) + block->capacity);
         else
             block_give(block, block->class, sizeof(ArenaBlock) + block->used);
     }
     free(arena);
 }
 
-// A block for one piece goes behind the first block, whose room stays in use.
-static void *alloc_alone(Arena *arena, size_t bytes)
+static ArenaBlock *block_alone(size_t bytes)
 {
     if (bytes > SIZE_MAX - sizeof(ArenaBlock))
         out_of_small_memory(bytes);
-    ArenaBlock *block = small_alloc(sizeof(ArenaBlock) + bytes);
-    block->class = CLASS_NONE;
+    const size_t with_head = sizeof(ArenaBlock) + bytes;
+    const bool   has_pages = pages_take(with_head);
+    ArenaBlock  *block = has_pages ? pages_alloc(with_head) : small_alloc(with_head);
+    if (!block)
+        out_of_small_memory(bytes);
+    block->class = has_pages ? CLASS_PAGES : CLASS_NONE;
+    return block;
+}
+
+// A block for one piece goes behind the first block, whose room stays in use.
+static void *alloc_alone(Arena *arena, size_t bytes)
+{
+    ArenaBlock *block = block_alone(bytes);
     block->used = block->capacity = bytes;
     if (arena->blocks) {
         block->older = arena->blocks->older;

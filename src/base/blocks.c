@@ -15,18 +15,6 @@
 
 #include "base/base_int.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { IS_WATCHED = 1 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-enum { IS_WATCHED = 1 };
-#else
-enum { IS_WATCHED = 0 };
-#endif
-#else
-enum { IS_WATCHED = 0 };
-#endif
-
 enum { THREADS_MOST = 64, BYTES_MOST = 512 << 10 };
 
 typedef struct SpareBlock { struct SpareBlock *next; size_t used; } SpareBlock;   // at the beginning of what is kept
@@ -62,7 +50,7 @@ static void open_cache(void)
 {
     cache.state = CACHE_NONE;
     pthread_once(&once, set_up);
-    if (IS_WATCHED || !has_key) return;
+    if (MEMORY_IS_WATCHED || !has_key) return;
     if (atomic_fetch_add(&n_threads, 1) < THREADS_MOST && pthread_setspecific(at_exit_of_thread, &cache) == 0)
         cache.state = CACHE_OPEN;
     else atomic_fetch_sub(&n_threads, 1);

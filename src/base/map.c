@@ -28,7 +28,7 @@ struct Map {
 
 u64 hash_bytes(const void *bytes, size_t length)
 {
-    return XXH3_64bits(length ? bytes : "", length);
+    return length < HASH_LONG ? XXH3_64bits(length ? bytes : "", length) : hash_long(bytes, length);
 }
 
 static void free_slots(void *context)

@@ -1,34 +1,21 @@
 // memory.c - large memory: columns, tables, sums.  Counted against a budget, and allowed to fail.
 //
-// From 1 MiB on, memory comes straight from the system: fresh pages are zero already and go back at once when freed,
-// where malloc would keep them.  Where a block fills huge pages it is asked for as such, since scans and hash tables
-// live on TLB hits, and since the first touch of a page is dear: up to 4 us on a virtual machine, where 1.6 MB took 1.5
-// ms.
-//
-// From 64 KiB on, where malloc too may go to the system each time, what is freed is kept for the next one, 32 MiB of it
-// at most: the queries of a dashboard take and free the same few buffers again and again.
+// From 64 KiB on, blocks share huge pages (pages.c), and some of what is freed is kept for the next query.  From 8 MiB
+// on they have huge pages of their own, straight from the system: fresh pages are zero already and go back at once when
+// freed, where malloc would keep them.  Scans and hash tables live on TLB hits, and the first touch of a page is dear.
 
 #include <ctype.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/mman.h>
 
-#include "base/base.h"
+#include "base/base_int.h"
 
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)
 
 #define HUGE_PAGE (2 * MIB)
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MEMORY_IS_WATCHED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MEMORY_IS_WATCHED
-#endif
-#endif
 
 enum { ALIGNMENT = 64 };
 
@@ -128,116 +115,39 @@ static weft_status fail_budget(const Budget *budget, size_t bytes, Error *err)
     return status;
 }
 
-// Whole huge pages, where that wastes little; else as it is.
-static size_t mapped_bytes(size_t bytes)
-{
-    const size_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    return whole - bytes <= bytes / 4 ? whole : bytes;
-}
-
-static void *map(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-// The system puts mappings side by side, so one behind an aligned one is aligned, and they count as one: there is a
-// limit to how many a process may have.  Only the first one has to be moved.
-static void *map_aligned(size_t bytes)
-{
-    u8 *memory = map(bytes);
-    if (!memory || (uintptr_t)memory % HUGE_PAGE == 0)
-        return memory;
-    munmap(memory, bytes);
-    memory = map(bytes + HUGE_PAGE);
-    if (!memory)
-        return NULL;
-    const size_t before = (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
-    if (before)
-        munmap(memory, before);
-    munmap(memory + before + bytes, HUGE_PAGE - before);
-    ASSERT((uintptr_t)(memory + before) % HUGE_PAGE == 0);
-    return memory + before;
-}
+static size_t mapped_bytes(size_t bytes) { return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE; }
 
 static void *alloc_mapped(size_t bytes)
 {
-    const size_t wanted = mapped_bytes(bytes);
-    const bool   is_whole = wanted % HUGE_PAGE == 0;
-    void        *memory = is_whole ? map_aligned(wanted) : map(wanted);
-    if (memory && (is_whole || wanted >= 4 * MIB))
-        (void)madvise(memory, wanted, MADV_HUGEPAGE);       // a wish; kernels without huge pages refuse it
+    void *memory = pages_map(mapped_bytes(bytes), HUGE_PAGE);
+    if (memory)
+        (void)madvise(memory, mapped_bytes(bytes), MADV_HUGEPAGE);  // a wish; kernels without huge pages refuse it
     return memory;
-}
-
-// ---- kept: sizes in steps of a quarter of a power of two ------------------------------------------------------------
-
-#define KEPT_LEAST (64 * KIB)
-#define KEPT_MOST  (32 * MIB)
-enum { N_SIZES = 17 };                 // up to 1 MiB
-
-typedef struct KeptBlock { struct KeptBlock *next; } KeptBlock;
-
-static struct {
-    pthread_mutex_t lock;
-    KeptBlock      *first[N_SIZES];
-    size_t          bytes;
-} kept = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static size_t kept_bytes(int size) { return (KEPT_LEAST << size / 4) / 4 * (size_t)(4 + size % 4); }
-
-// -1: it is not kept.  Memory checkers must see it freed.
-static int kept_size(size_t bytes)
-{
-#ifdef MEMORY_IS_WATCHED
-    (void)bytes;
-    return -1;
-#else
-    int size = 0;
-    if (bytes < KEPT_LEAST) return -1;
-    while (kept_bytes(size) < bytes) size++;
-    ASSERT(size < N_SIZES);
-    return size;
-#endif
-}
-
-static void *take_kept(int size)
-{
-    if (size < 0) return NULL;
-    pthread_mutex_lock(&kept.lock);
-    KeptBlock *memory = kept.first[size];
-    if (memory) {
-        ASSERT(kept.bytes >= kept_bytes(size));
-        kept.first[size] = memory->next;
-        kept.bytes -= kept_bytes(size);
-    }
-    pthread_mutex_unlock(&kept.lock);
-    return memory;
-}
-
-static bool keep(void *memory, int size)
-{
-    if (size < 0) return false;
-    pthread_mutex_lock(&kept.lock);
-    const bool is_kept = kept.bytes + kept_bytes(size) <= KEPT_MOST;
-    if (is_kept) {
-        *(KeptBlock *)memory = (KeptBlock){ kept.first[size] };
-        kept.first[size] = memory;
-        kept.bytes += kept_bytes(size);
-    }
-    pthread_mutex_unlock(&kept.lock);
-    return is_kept;
 }
 
 static void *alloc_small(size_t bytes)
 {
-    const int size = kept_size(bytes);
-    void     *memory = take_kept(size);
-    if (!memory)
-        memory = aligned_alloc(ALIGNMENT, size < 0 ? bytes : kept_bytes(size));
+    void *memory = aligned_alloc(ALIGNMENT, bytes);
     if (memory)
         memset(memory, 0, bytes);
     return memory;
+}
+
+static void *alloc_any(size_t bytes)
+{
+    if (pages_take(bytes))
+        return pages_alloc(bytes);
+    return mem_has_own_pages(bytes) ? alloc_mapped(bytes) : alloc_small(rounded(bytes));
+}
+
+static void free_any(void *memory, size_t bytes)
+{
+    if (pages_take(bytes))
+        pages_free(memory, bytes);
+    else if (mem_has_own_pages(bytes))
+        munmap(memory, mapped_bytes(bytes));
+    else
+        free(memory);
 }
 
 weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err)
@@ -254,7 +164,7 @@ weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err)
     }
     void *memory = NULL;
     if (!fault_now(FAULT_MEMORY))
-        memory = mem_has_own_pages(bytes) ? alloc_mapped(bytes) : alloc_small(rounded(bytes));
+        memory = alloc_any(bytes);
     if (!memory) {
         if (budget)
             budget_give(budget, (i64)bytes);
@@ -268,10 +178,7 @@ void mem_free(Budget *budget, void *memory, size_t bytes)
 {
     if (!memory || temp_give_back(memory))
         return;
-    if (mem_has_own_pages(bytes))
-        munmap(memory, mapped_bytes(bytes));
-    else if (!keep(memory, kept_size(rounded(bytes))))
-        free(memory);
+    free_any(memory, bytes);
     if (budget)
         budget_give(budget, (i64)bytes);
 }

@@ -53,6 +53,7 @@ enum {                                                      // of DeviceGetAttri
     CU_DEVICE_CAPABILITY_MINOR = 76,
     CU_DEVICE_SHARED_PER_MULTIPROCESSOR = 81,
     CU_DEVICE_REGISTERS_PER_MULTIPROCESSOR = 82,
+    CU_DEVICE_MANAGED_AT_ONCE = 89,                         // both sides use managed memory while a kernel runs
     CU_DEVICE_SHARED_PER_BLOCK_OPTIN = 97,
     CU_DEVICE_BLOCKS_PER_MULTIPROCESSOR = 106,
     CU_DEVICE_SHARED_RESERVED_PER_BLOCK = 111,
@@ -74,6 +75,13 @@ enum {                                                      // flags
     CU_HOST_PORTABLE = 1, CU_HOST_DEVICE_MAP = 2, CU_HOST_WRITE_COMBINED = 4,    // MemHostAlloc
     CU_MANAGED_GLOBAL = 1,                                  // MemAllocManaged
     CU_REGISTER_PORTABLE = 1, CU_REGISTER_DEVICE_MAP = 2, CU_REGISTER_READ_ONLY = 8,    // MemHostRegister
+};
+
+enum {                                                      // of MemAdvise
+    CU_ADVISE_READ_MOSTLY = 1,                              // a replica for each side that reads
+    CU_ADVISE_PREFERRED_LOCATION = 3,
+    CU_ADVISE_ACCESSED_BY = 5,                              // mapped for that side, wherever it is
+    CU_ON_HOST = -1,                                        // as a device: the CPU
 };
 
 // It takes the stars below for products.
@@ -138,9 +146,12 @@ enum { CU_SOURCE_ORDER_STREAM = 1 };
       (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
        unsigned block_z, unsigned dynamic_shared, CuStream stream, void **parameters, void **extra))
 
-// May be NULL.  MemcpyBatchAsync: CUDA 13.  MemAllocManaged: only weft lab flow asks for it.
+// May be NULL.  MemcpyBatchAsync: CUDA 13.  MemAllocManaged, MemAdvise, MemPrefetchAsync: only flows whose frames are
+// managed memory and weft lab flow ask for them.  The latter two are those of CUDA 8, whose device is a number.
 #define CUDA_OPTIONAL_CALLS(X)                                                                                         \
     X(MemAllocManaged, cuMemAllocManaged, (CuAddress *address, size_t bytes, unsigned flags))                          \
+    X(MemAdvise, cuMemAdvise, (CuAddress address, size_t bytes, int advice, CuDevice device))                          \
+    X(MemPrefetchAsync, cuMemPrefetchAsync, (CuAddress address, size_t bytes, CuDevice device, CuStream stream))       \
     X(MemcpyBatchAsync, cuMemcpyBatchAsync_v2,                                                                         \
       (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts,      \
        size_t n_attributes, CuStream stream))

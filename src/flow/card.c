@@ -1,7 +1,9 @@
 // card.c - a GPU under a flow: opened and closed, its memory, and the kernel's coming and going.  See card_int.h.
 //
 // Frames of the HOST side are pinned memory that is mapped for the device under the same address, so the kernel reads
-// and writes them over the link.  Frames of the DEVICE side are device memory, which the host never touches.
+// and writes them over the link.  Frames of the DEVICE side are device memory, which the host never touches.  As a
+// setting both are managed memory with the paper's advice (4.2): a frame stays on its publishers' side, and the other
+// side reads it there.
 //
 // The kernel has left when its last block has written the launch's number into `said->left`: a look at host memory, no
 // call.  The driver is asked only to see whether the kernel has failed, and before memory is given back.
@@ -12,6 +14,8 @@
 #include <unistd.h>
 
 #include "flow/card_int.h"
+
+#define MANAGED_MOST ((i64)4 << 30)    // of each side
 
 enum { STAY_MS = 1000 };               // then it leaves for a moment, busy or not: calls of others get their turn
 
@@ -143,6 +147,44 @@ weft_status card_copy_out(FlowCard *card, void *to, CuAddress from, size_t bytes
     return wait_for_stream(card, card->copies, err);
 }
 
+// ---- managed memory -------------------------------------------------------------------------------------------------
+
+weft_status card_use_managed(FlowCard *card, Error *err)
+{
+    int at_once = 0;
+    if (!card->cu->MemAllocManaged || !card->cu->MemAdvise)
+        return fail(err, WEFT_NO_DEVICE, NO_PLACE, "%s: this driver has no managed memory", card->name);
+    CARD_TRY(card, DeviceGetAttribute, (&at_once, CU_DEVICE_MANAGED_AT_ONCE, card->handle), err);
+    if (!at_once)
+        return fail(err, WEFT_NO_DEVICE, NO_PLACE,
+                    "%s: the host cannot use managed memory while a kernel runs on this card", card->name);
+    card->is_managed = true;
+    return WEFT_OK;
+}
+
+// Frames of the HOST side stay in the host's memory and are mapped for the GPU.  The host cannot map the GPU's memory:
+// what it reads of DEVICE frames moves to it, and back with the GPU's next write.
+static weft_status advise(FlowCard *card, weft_side side, CuAddress address, size_t bytes, Error *err)
+{
+    const CuDevice home = side == WEFT_SIDE_HOST ? CU_ON_HOST : card->handle;
+    CARD_TRY(card, MemAdvise, (address, bytes, CU_ADVISE_PREFERRED_LOCATION, home), err);
+    if (side == WEFT_SIDE_HOST)
+        CARD_TRY(card, MemAdvise, (address, bytes, CU_ADVISE_ACCESSED_BY, card->handle), err);
+    return WEFT_OK;
+}
+
+static weft_status take_managed(FlowCard *card, weft_side side, size_t bytes, void **out, Error *err)
+{
+    CuAddress address = 0;
+    CARD_TRY(card, MemAllocManaged, (&address, bytes, CU_MANAGED_GLOBAL), err);
+    const weft_status status = advise(card, side, address, bytes, err);
+    if (status)
+        card->cu->MemFree(address);
+    else
+        *out = (void *)(uintptr_t)address;
+    return status;
+}
+
 // ---- the heap's memory ----------------------------------------------------------------------------------------------
 
 // With the card's lock and in its context; the kernel is away then, and the next look launches it again.
@@ -156,7 +198,9 @@ static void *take_frames(FlowCard *card, weft_side side, size_t bytes)
     pthread_mutex_lock(&card->lock);
     CardVisit visit;
     if (card_enter(card, &visit, &ignored) == WEFT_OK && is_away(card)) {
-        if (side == WEFT_SIDE_HOST)
+        if (card->is_managed)
+            take_managed(card, side, bytes, &memory, &ignored);
+        else if (side == WEFT_SIDE_HOST)
             take_host(card, bytes, &memory, &ignored);
         else if (card_said(card, card->cu->MemAlloc(&address, bytes), "cuMemAlloc", &ignored) == WEFT_OK)
             memory = (void *)(uintptr_t)address;
@@ -176,7 +220,7 @@ static void give_frames(FlowCard *card, weft_side side, void *memory)
     if (card_enter(card, &visit, &ignored) || (!is_away(card) && !card->is_lost))
         log_warn("flow: memory of frames is not given back to %s: %s", card->name,
                  ignored.status ? ignored.message : "its kernel does not leave");
-    else if (side == WEFT_SIDE_HOST)
+    else if (side == WEFT_SIDE_HOST && !card->is_managed)
         card->cu->MemFreeHost(memory);
     else
         card->cu->MemFree((CuAddress)(uintptr_t)memory);
@@ -206,6 +250,8 @@ static void give_device(void *card, void *memory, size_t bytes)
 weft_memory card_memory(FlowCard *card, weft_side side, i64 bytes_max)
 {
     const bool is_host = side == WEFT_SIDE_HOST;
+    if (card->is_managed)
+        bytes_max = bytes_max ? MIN_OF(bytes_max, MANAGED_MOST) : MANAGED_MOST;
     return (weft_memory){ .take = is_host ? take_pinned : take_device, .give = is_host ? give_pinned : give_device,
                           .context = card, .is_private = !is_host, .is_remote = true, .bytes_max = bytes_max };
 }

@@ -33,6 +33,7 @@ typedef struct FlowCard {
     CuDevice          handle;
     CuContext         context;
     int               major, minor, n_multiprocessors;
+    bool              is_managed;      // frames are managed memory
     Cubins           *cubins;
     pthread_mutex_t   code_lock;       // guards texts and cubin; not held with the lock below
     char             *texts[CARD_TEXTS_MOST];
@@ -71,6 +72,9 @@ weft_status card_check(FlowCard *card, Error *err);         // fails when the ca
 weft_status card_enter(FlowCard *card, CardVisit *visit, Error *err);
 void        card_leave(FlowCard *card, CardVisit visit);
 weft_memory card_memory(FlowCard *card, weft_side side, i64 bytes_max);     // for the heap of that side
+// Frames are managed memory from now on; before card_memory.  NO_DEVICE: this driver or this card has none that both
+// sides can use while a kernel runs.
+weft_status card_use_managed(FlowCard *card, Error *err);
 
 // Which of the texts TEXT is; compiles all of them if it is a new one.  Any thread.
 weft_status card_add_text(FlowCard *card, const char *text, u32 *code, Error *err);

@@ -58,6 +58,12 @@ weft_status choose_device(weft_flow *flow, Error *err)
                              ? fail(&problem, WEFT_INVALID_PARAMETER, NO_PLACE,
                                     "a flow on a GPU has the GPU's memory, so its memory must not have take and give")
                              : card_open(word.number, &flow->card, &problem);
+    if (!status && flow->options.is_managed)
+        status = card_use_managed(flow->card, &problem);
+    if (status) {
+        card_close(flow->card);
+        flow->card = NULL;
+    }
     if (status && word.is_auto) {
         log_warn("flow: operators run on threads, not on cuda:%d: %s", word.number, problem.message);
         return WEFT_OK;

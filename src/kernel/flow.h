@@ -62,6 +62,11 @@ typedef struct FlowRound {             // weft_round of weft_flow.h, field by fi
     }
 #define COPY_ITEMS(type, out, in, n) MAP_ITEMS(type, out, in, n, value_, value_)
 
+// Emits partial sums, whose sum is that of all workers' VALUE: one for each worker, or for each warp.  Once in a text,
+// where every worker comes by.
+#define SUM_WORKERS(type, out, value) \
+    ((out)[R->thread] = (value), R->output_bytes = (u64)R->n_threads * sizeof(type))
+
 #else
 #define OPERATOR(name)     static __device__ __forceinline__ void operator_(FlowRound *R)
 #define EACH_ITEM(i, n)    for (u64 i = R->thread, i##_end = (u64)(n); i < i##_end; i += R->n_threads)
@@ -94,6 +99,13 @@ enum { PACKS_AHEAD_ = 4 };
         }                                                                                                              \
     } while (0)
 #define COPY_ITEMS(type, out, in, n) MAP_ITEMS(type, out, in, n, value_, value_)
+#define SUM_WORKERS(type, out, value)                                                                                  \
+    do {                                                                                                               \
+        type sum_ = (value);                                                                                           \
+        _Pragma("unroll") for (int by_ = 16; by_; by_ /= 2) sum_ += __shfl_down_sync(0xffffffffu, sum_, by_);          \
+        if (R->thread % 32 == 0) (out)[R->thread / 32] = sum_;                                                         \
+        R->output_bytes = (u64)(R->n_threads / 32) * sizeof(type);                                                     \
+    } while (0)
 #endif
 
 #define INPUT(type, name)  const type *name = (const type *)R->input

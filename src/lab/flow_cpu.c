@@ -114,5 +114,5 @@ static weft_status run_call(FlowLab *flow, const FlowWay *way, const FlowTrial *
     return status;
 }
 
-const FlowWay flow_way_call = { "copy-call-copy", run_call, 1, false };
-const FlowWay flow_way_call_2 = { "copy-call-copy, 2 threads", run_call, 2, false };
+const FlowWay flow_way_call = { "copy-call-copy", run_call, 1, false, 0 };
+const FlowWay flow_way_call_2 = { "copy-call-copy, 2 threads", run_call, 2, false, 0 };

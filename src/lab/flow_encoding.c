@@ -143,7 +143,7 @@ static void add_way(Encoding *encoding, int size, int w, double *base)
         *base = status ? NAN : figures.gb_s;
     encoding->gb_s[size][w] = status ? NAN : figures.gb_s;
     lab_row(encoding->table, encoding->op->title, flow_size_text(lab, flow->sizes[size]), flow->ways[w]->title,
-            status ? arena_printf(lab->arena, "failed: %s", err.message) : lab_number(lab, figures.gb_s, 3),
+            status ? flow_problem(lab, &err) : lab_number(lab, figures.gb_s, 3),
             status ? "-" : lab_number(lab, figures.gb_s / *base, 2), status ? "-" : lab_number(lab, figures.p50_us, 1),
             status ? "-" : lab_number(lab, figures.p99_us, 1));
 }

@@ -1,5 +1,5 @@
 // flow_gpu.c - what ours is compared with on a GPU: copy-kernel-copy from pageable and pinned memory and in several
-// streams, tasks of a kernel that stays (Pagoda's way), and a kernel over managed memory.
+// streams, and tasks of a kernel that stays (Pagoda's way).  Managed memory is in flow_managed.c.
 //
 // The operators are the same tile C as ours, as CUDA C through operator_words.h.  A slot has a frame on the host, one
 // on the device, a stream and an event; copy-kernel-copy in N streams keeps N slots busy and waits for the oldest.
@@ -8,53 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lab/flow_lab.h"
-#include "lab/gpu.h"
-#include "lab/kernel_args.h"
-#include "lab/operator_words.h"
-#include "lab/page_faults.h"
-
-enum {
-    SLOTS = 8,
-    TASK_PART = 16384,  // bytes of a frame that one block gets, at least
-    TASK_WAIT_MS = 2000,
-    TASK_SPIN_MS = 5,     // until the host gives up; until it no longer spins
-    SPLIT_VALUES = 4096,  // of a frame of fma_split
-    SPLIT_FRAMES = 4096,
-};
+#include "lab/flow_gpu.h"
 
 extern const char lab_operator_words_text[], lab_fma_split_text[];
-
-typedef struct GpuSlot {
-    u8 *pinned_in, *pinned_out, *pageable_in, *pageable_out;
-    CuAddress in, out;
-    CuStream stream;
-    CuEvent done;
-    double start_ms;
-    bool is_busy;
-} GpuSlot;
-
-typedef struct BuiltOperator {
-    const char *text;
-    CuFunction functions[2];  // a launch a frame; tasks
-} BuiltOperator;
-
-struct FlowGpu {
-    LabGpu *lab_gpu;
-    const CudaDriver *cu;
-    int n_multiprocessors, threads, blocks_max;
-    size_t slot_bytes;
-    GpuSlot slots[SLOTS];
-    CuAddress params, ticket;
-    LabTasks *tasks;        // in pinned memory
-    CuAddress tasks_there;  // the same for the device
-    CuAddress managed_in, managed_out;
-    BuiltOperator built[16];
-    int n_built;
-    CuFunction split[2];             // fma_split, fma_alone
-    u8 *split_in[2], *split_out[2];  // pinned
-    CuAddress split_in_there[2], split_out_there[2];
-};
 
 // ---- opening --------------------------------------------------------------------------------------------------------
 
@@ -86,7 +42,7 @@ static void close_flow_gpu(void *context)
     cu->CtxSynchronize();
     for (int i = 0; i < SLOTS; i++)
         free_slot(cu, &gpu->slots[i]);
-    const CuAddress memory[] = { gpu->params, gpu->ticket, gpu->managed_in, gpu->managed_out };
+    const CuAddress memory[] = { gpu->params, gpu->ticket, gpu->managed_in, gpu->managed_out, gpu->words };
     for (int i = 0; i < COUNT_OF(memory); i++)
         if (memory[i])
             cu->MemFree(memory[i]);
@@ -96,7 +52,7 @@ static void close_flow_gpu(void *context)
             cu->MemFreeHost(pinned[i]);
 }
 
-static weft_status pin(const CudaDriver *cu, size_t bytes, u8 **memory, Error *err)
+weft_status flow_gpu_pin(const CudaDriver *cu, size_t bytes, u8 **memory, Error *err)
 {
     void *pinned;
     CUDA_TRY(cu, MemHostAlloc, (&pinned, bytes, CU_HOST_PORTABLE | CU_HOST_DEVICE_MAP), err);
@@ -109,8 +65,8 @@ static weft_status open_slot(FlowGpu *gpu, GpuSlot *slot, Error *err)
 {
     const CudaDriver *cu = gpu->cu;
     const size_t bytes = gpu->slot_bytes;
-    TRY(pin(cu, bytes, &slot->pinned_in, err));
-    TRY(pin(cu, bytes, &slot->pinned_out, err));
+    TRY(flow_gpu_pin(cu, bytes, &slot->pinned_in, err));
+    TRY(flow_gpu_pin(cu, bytes, &slot->pinned_out, err));
     CUDA_TRY(cu, MemAlloc, (&slot->in, bytes), err);
     CUDA_TRY(cu, MemAlloc, (&slot->out, bytes), err);
     CUDA_TRY(cu, StreamCreate, (&slot->stream, CU_STREAM_NON_BLOCKING), err);
@@ -127,7 +83,7 @@ static weft_status open_all(FlowGpu *gpu, Error *err)
         TRY(open_slot(gpu, &gpu->slots[i], err));
     CUDA_TRY(gpu->cu, MemAlloc, (&gpu->params, sizeof(OperatorParams)), err);
     CUDA_TRY(gpu->cu, MemAlloc, (&gpu->ticket, 2 * sizeof(u64)), err);
-    TRY(pin(gpu->cu, sizeof(LabTasks), &tasks, err));
+    TRY(flow_gpu_pin(gpu->cu, sizeof(LabTasks), &tasks, err));
     gpu->tasks = (LabTasks *)tasks;
     CUDA_TRY(gpu->cu, MemHostGetDevicePointer, (&gpu->tasks_there, tasks, 0), err);
     return WEFT_OK;
@@ -153,10 +109,10 @@ weft_status flow_gpu_open(FlowLab *flow, Error *err)
 
 // ---- operators ------------------------------------------------------------------------------------------------------
 
-static weft_status build(FlowGpu *gpu, const LabOperator *op, const BuiltOperator **found, Error *err)
+weft_status flow_gpu_operator(FlowGpu *gpu, const LabOperator *op, const BuiltOperator **found, Error *err)
 {
-    char tasks[64];
-    const char *names[] = { op->name, tasks };
+    char tasks[64], topics[64];
+    const char *names[] = { op->name, tasks, topics };
     for (int i = 0; i < gpu->n_built; i++)
         if (gpu->built[i].text == op->text) {
             *found = &gpu->built[i];
@@ -165,14 +121,15 @@ static weft_status build(FlowGpu *gpu, const LabOperator *op, const BuiltOperato
     ASSERT(gpu->n_built < COUNT_OF(gpu->built));
     BuiltOperator *built = &gpu->built[gpu->n_built];
     snprintf(tasks, sizeof(tasks), "%s_tasks", op->name);
-    TRY(lab_gpu_build(gpu->lab_gpu, lab_operator_words_text, op->text, names, 2, built->functions, err));
+    snprintf(topics, sizeof(topics), "%s_topics", op->name);
+    TRY(lab_gpu_build(gpu->lab_gpu, lab_operator_words_text, op->text, names, COUNT_OF(names), built->functions, err));
     built->text = op->text;
     gpu->n_built++;
     *found = built;
     return WEFT_OK;
 }
 
-static weft_status prepare(FlowLab *flow, const FlowTrial *trial, const BuiltOperator **built, Error *err)
+weft_status flow_gpu_prepare(FlowLab *flow, const FlowTrial *trial, const BuiltOperator **built, Error *err)
 {
     FlowGpu *gpu = flow->gpu;
     GpuSlot *slot = &gpu->slots[0];
@@ -180,7 +137,7 @@ static weft_status prepare(FlowLab *flow, const FlowTrial *trial, const BuiltOpe
     if (trial->frame_bytes > gpu->slot_bytes)
         return fail(err, WEFT_TOO_LONG, -1, "frames of %zu bytes have no room", trial->frame_bytes);
     TRY(lab_gpu_enter(gpu->lab_gpu, &gpu->cu, err));
-    TRY(build(gpu, trial->op, built, err));
+    TRY(flow_gpu_operator(gpu, trial->op, built, err));
     operator_params(trial->op, trial->frame_bytes, &params);
     CUDA_TRY(gpu->cu, MemcpyHtoDAsync, (gpu->params, &params, sizeof(params), slot->stream), err);
     CUDA_TRY(gpu->cu, StreamSynchronize, (slot->stream), err);
@@ -189,8 +146,8 @@ static weft_status prepare(FlowLab *flow, const FlowTrial *trial, const BuiltOpe
     return WEFT_OK;
 }
 
-static weft_status launch(FlowGpu *gpu, CuFunction function, const FlowTrial *trial, CuAddress in, CuAddress out,
-                          CuStream stream, Error *err)
+weft_status flow_gpu_launch(FlowGpu *gpu, CuFunction function, const FlowTrial *trial, CuAddress in, CuAddress out,
+                            CuStream stream, Error *err)
 {
     LabArgs args = { .in = { (const void *)in, (const void *)gpu->params },
                      .out = { (void *)out },
@@ -237,7 +194,7 @@ static weft_status submit_frame(CopiesRun *run, GpuSlot *slot, Error *err)
             CUDA_TRY(cu, MemcpyHtoDAsync, (in, host_in(run, slot), trial->frame_bytes, slot->stream), err);
             run->n_invocations++;
         }
-        TRY(launch(run->gpu, run->function, trial, in, out, slot->stream, err));
+        TRY(flow_gpu_launch(run->gpu, run->function, trial, in, out, slot->stream, err));
         run->n_invocations++;
         if (i == n_ops - 1 || trial->is_back_and_forth) {
             CUDA_TRY(cu, MemcpyDtoHAsync, (host_out(run, slot), out, out_bytes, slot->stream), err);
@@ -279,7 +236,7 @@ static weft_status begin_frame(CopiesRun *run, GpuSlot *slot, i64 number, Error 
     return WEFT_OK;
 }
 
-static bool is_over(const FlowLab *flow, const FlowTrial *trial, i64 n_frames, double start_ms)
+bool flow_gpu_is_over(const FlowLab *flow, const FlowTrial *trial, i64 n_frames, double start_ms)
 {
     return trial->n_frames_max ? n_frames >= trial->n_frames_max : time_now_ms() - start_ms >= flow->measure_ms;
 }
@@ -293,7 +250,7 @@ static weft_status copy_frames(FlowLab *flow, CopiesRun *run, FlowFigures *figur
     TRY(finish_frame(run, &slots[0], err));
     run->log.n = run->n_invocations = 0;
     const double start_ms = time_now_ms();
-    for (; !is_over(flow, run->trial, n_frames, start_ms); n_frames++) {
+    for (; !flow_gpu_is_over(flow, run->trial, n_frames, start_ms); n_frames++) {
         GpuSlot *slot = &slots[n_frames % n_slots];
         TRY(begin_frame(run, slot, n_frames, err));
         if (n_slots == 1)
@@ -313,7 +270,7 @@ static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowTrial
                               FlowFigures *figures, Error *err)
 {
     const BuiltOperator *built;
-    TRY(prepare(flow, trial, &built, err));
+    TRY(flow_gpu_prepare(flow, trial, &built, err));
     Arena *scratch = arena_new(NULL, "copies");
     CopiesRun run = {
         .gpu = flow->gpu, .way = way, .trial = trial, .function = built->functions[0], .log = flow_log_new(scratch)
@@ -403,7 +360,7 @@ static weft_status run_tasks_of(FlowLab *flow, TaskRun *run, FlowFigures *figure
     TRY(run_batch_of_tasks(run, 0, err));
     run->log.n = 0;
     const double start_ms = time_now_ms();
-    for (; !is_over(flow, run->trial, n_frames, start_ms); n_frames += run->n_at_once)
+    for (; !flow_gpu_is_over(flow, run->trial, n_frames, start_ms); n_frames += run->n_at_once)
         TRY(run_batch_of_tasks(run, n_frames, err));
     const double seconds = (time_now_ms() - start_ms) / 1000;
     flow_sum_up(run->trial, &run->log, n_frames, seconds, 2.0 * (double)n_frames, figures);
@@ -436,7 +393,7 @@ static weft_status run_tasks(FlowLab *flow, const FlowWay *way, const FlowTrial 
 {
     FlowGpu *gpu = flow->gpu;
     const BuiltOperator *built;
-    TRY(prepare(flow, trial, &built, err));
+    TRY(flow_gpu_prepare(flow, trial, &built, err));
     TRY(start_tasks(gpu, built->functions[1], err));
     Arena *scratch = arena_new(NULL, "tasks");
     const int parts = (int)(trial->frame_bytes / TASK_PART);
@@ -456,92 +413,12 @@ static weft_status run_tasks(FlowLab *flow, const FlowWay *way, const FlowTrial 
     return status;
 }
 
-// ---- a kernel over managed memory -----------------------------------------------------------------------------------
-
-static weft_status open_managed(FlowGpu *gpu, Error *err)
-{
-    if (!gpu->cu->MemAllocManaged)
-        return fail(err, WEFT_NO_DEVICE, -1, "this driver has no managed memory");
-    if (!gpu->managed_in)
-        CUDA_TRY(gpu->cu, MemAllocManaged, (&gpu->managed_in, gpu->slot_bytes, CU_MANAGED_GLOBAL), err);
-    if (!gpu->managed_out)
-        CUDA_TRY(gpu->cu, MemAllocManaged, (&gpu->managed_out, gpu->slot_bytes, CU_MANAGED_GLOBAL), err);
-    return WEFT_OK;
-}
-
-static weft_status run_managed_frame(FlowGpu *gpu, CuFunction function, const FlowTrial *trial, i64 number,
-                                     FlowLog *log, Error *err)
-{
-    const size_t out_bytes = operator_output_bytes(trial->op, trial->frame_bytes);
-    CuStream stream = gpu->slots[0].stream;
-    u8 *in = (u8 *)gpu->managed_in, *out = (u8 *)gpu->managed_out;
-    const double start_ms = time_now_ms();
-    if (trial->input)
-        memcpy(in, trial->input, trial->frame_bytes);
-    else
-        flow_touch(in, trial->frame_bytes, (u64)number);
-    for (int i = 0; i < MAX_OF(trial->n_ops, 1); i++) {
-        TRY(launch(gpu, function, trial, (CuAddress)in, (CuAddress)out, stream, err));
-        u8 *swap = in;
-        in = out;
-        out = swap;
-    }
-    CUDA_TRY(gpu->cu, StreamSynchronize, (stream), err);
-    flow_look(in, out_bytes);  // the last output
-    if (trial->output)
-        memcpy(trial->output, in, out_bytes);
-    flow_log_add(log, (time_now_ms() - start_ms) * 1000);
-    return WEFT_OK;
-}
-
-static weft_status run_managed_frames(FlowLab *flow, CuFunction function, const FlowTrial *trial, FlowLog *log,
-                                      FlowFigures *figures, Error *err)
-{
-    i64 n_frames = 0;
-    TRY(run_managed_frame(flow->gpu, function, trial, 0, log, err));
-    log->n = 0;
-    const double start_ms = time_now_ms();
-    for (; !is_over(flow, trial, n_frames, start_ms); n_frames++)
-        TRY(run_managed_frame(flow->gpu, function, trial, n_frames, log, err));
-    const double seconds = (time_now_ms() - start_ms) / 1000;
-    flow_sum_up(trial, log, n_frames, seconds, (double)n_frames * MAX_OF(trial->n_ops, 1), figures);
-    return WEFT_OK;
-}
-
-static weft_status run_managed(FlowLab *flow, const FlowWay *way, const FlowTrial *trial,
-                               FlowFigures *figures, Error *err)
-{
-    const BuiltOperator *built;
-    TRY(prepare(flow, trial, &built, err));
-    TRY(open_managed(flow->gpu, err));
-    Arena *scratch = arena_new(NULL, "managed");
-    FlowLog log = flow_log_new(scratch);
-    const weft_status status = run_managed_frames(flow, built->functions[0], trial, &log, figures, err);
-    if (status)
-        flow->gpu->cu->CtxSynchronize();
-    arena_free(scratch);
-    return status;
-}
-
-weft_status flow_gpu_faults(FlowLab *flow, const FlowTrial *trial, double *per_gb, Error *err)
-{
-    FlowFigures figures = { 0 };
-    TRY(page_faults_begin(lab_gpu_ordinal(flow->gpu->lab_gpu), err));
-    const weft_status status = run_managed(flow, &flow_way_managed, trial, &figures, err);
-    const i64 n_faults = page_faults_end();
-    TRY(status);
-    // One frame more than is timed.
-    *per_gb = (double)n_faults / ((double)(figures.n_frames + 1) * (double)trial->frame_bytes / 1e9);
-    return WEFT_OK;
-}
-
-const FlowWay flow_way_pageable = { "copy-kernel-copy, pageable", run_copies, 1, false };
-const FlowWay flow_way_pinned = { "copy-kernel-copy, pinned", run_copies, 1, true };
-const FlowWay flow_way_streams_2 = { "the same, 2 streams", run_copies, 2, true };
-const FlowWay flow_way_streams_4 = { "the same, 4 streams", run_copies, 4, true };
-const FlowWay flow_way_streams_8 = { "the same, 8 streams", run_copies, 8, true };
-const FlowWay flow_way_tasks = { "copy-task-copy", run_tasks, SLOTS, true };
-const FlowWay flow_way_managed = { "kernel over managed memory", run_managed, 1, true };
+const FlowWay flow_way_pageable = { "copy-kernel-copy, pageable", run_copies, 1, false, 0 };
+const FlowWay flow_way_pinned = { "copy-kernel-copy, pinned", run_copies, 1, true, 0 };
+const FlowWay flow_way_streams_2 = { "the same, 2 streams", run_copies, 2, true, 0 };
+const FlowWay flow_way_streams_4 = { "the same, 4 streams", run_copies, 4, true, 0 };
+const FlowWay flow_way_streams_8 = { "the same, 8 streams", run_copies, 8, true, 0 };
+const FlowWay flow_way_tasks = { "copy-task-copy", run_tasks, SLOTS, true, 0 };
 
 // ---- two operators in one kernel, and in two at once ----------------------------------------------------------------
 
@@ -558,9 +435,9 @@ static weft_status open_split(FlowGpu *gpu, Error *err)
         TRY(lab_gpu_build(gpu->lab_gpu, "", lab_fma_split_text, names, 2, gpu->split, err));
     for (int i = 0; i < 2; i++) {
         if (!gpu->split_in[i])
-            TRY(pin(gpu->cu, bytes, &gpu->split_in[i], err));
+            TRY(flow_gpu_pin(gpu->cu, bytes, &gpu->split_in[i], err));
         if (!gpu->split_out[i])
-            TRY(pin(gpu->cu, bytes, &gpu->split_out[i], err));
+            TRY(flow_gpu_pin(gpu->cu, bytes, &gpu->split_out[i], err));
         CUDA_TRY(gpu->cu, MemHostGetDevicePointer, (&gpu->split_in_there[i], gpu->split_in[i], 0), err);
         CUDA_TRY(gpu->cu, MemHostGetDevicePointer, (&gpu->split_out_there[i], gpu->split_out[i], 0), err);
     }

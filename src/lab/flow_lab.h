@@ -15,6 +15,7 @@
 #include "jit/jit.h"
 #include "lab/lab_int.h"
 #include "lab/operators.h"
+#include "lab/page_faults.h"
 #include "weft_flow.h"
 
 enum { FLOW_PAGE = 4096, FLOW_SIZES_MAX = 8, FLOW_OPS_MAX = 4 };
@@ -31,8 +32,10 @@ typedef struct FlowLab {
     int     n_sizes;
     double  measure_ms;                                     // of one measurement
     int     n_runs;
-    const FlowWay *const *ways;                             // ours is the last
-    int     n_ways;
+    const FlowWay *const *ways;                             // ours is the last of the first n_ways
+    int     n_ways;                                         // of every part
+    int     n_all;                                          // and those that only ping-pong has
+    double  half_ms, until_ms;                              // of the part that runs: then one run each; then none
     char    place[48];                                      // where ours ran last
 } FlowLab;
 
@@ -63,16 +66,20 @@ struct FlowWay {
     weft_status (*run)(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err);
     int  n_at_once;                                         // streams or threads
     bool is_pinned;
+    int  rules;                                             // of topics over managed memory: layers that have theirs
 };
 
 extern const FlowWay flow_way_ours;                         // flow_ours.c: through weft_flow.h
+extern const FlowWay flow_way_ours_managed;                 // the same, frames in managed memory
 extern const FlowWay flow_way_call, flow_way_call_2;        // flow_cpu.c: copy, call, copy
 extern const FlowWay flow_way_pageable, flow_way_pinned, flow_way_streams_2, flow_way_streams_4, flow_way_streams_8,
-    flow_way_tasks, flow_way_managed;                       // flow_gpu.c
+    flow_way_tasks;                                         // flow_gpu.c
+extern const FlowWay flow_way_managed, flow_way_topics, flow_way_catalog, flow_way_index,
+    flow_way_xeflow;                                        // flow_managed.c: a kernel, and topics rule by rule
 
 // ---- measuring (flow_measure.c) -------------------------------------------------------------------------------------
 
-// The best of n_runs.
+// The best of n_runs, or of fewer when the part's time is half over.  NOT_READY: all of it is over.
 weft_status flow_measure(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err);
 // One frame of random bytes: the way's result must be that of the CPU, which must be that of operator_check.
 weft_status flow_check(FlowLab *flow, const FlowWay *way, const LabOperator *op, size_t frame_bytes, Error *err);
@@ -81,7 +88,8 @@ weft_status flow_function(FlowLab *flow, const LabOperator *op, KernelFunction *
 void        flow_call(KernelFunction function, const void *in, size_t bytes, void *out, size_t out_bytes,
                       const OperatorParams *params);
 
-typedef struct FlowLog { double *us; i64 n; } FlowLog;      // latencies; the newest of many
+enum { FLOW_LOG_MAX = 1 << 15 };
+typedef struct FlowLog { double *us; i64 n; } FlowLog;      // latencies; the newest FLOW_LOG_MAX of many
 FlowLog     flow_log_new(Arena *arena);
 void        flow_log_add(FlowLog *log, double us);
 // Fills throughput and latencies of N_FRAMES that took SECONDS.
@@ -89,6 +97,11 @@ void        flow_sum_up(const FlowTrial *trial, const FlowLog *log, i64 n_frames
                         FlowFigures *figures);
 
 const char *flow_size_text(Lab *lab, size_t bytes);         // "16 KB"
+// Of the frame sizes that are measured, the one nearest to what the paper has.
+size_t      flow_nearest_size(const FlowLab *flow, size_t wanted);
+const char *flow_problem(Lab *lab, const Error *err);       // for a cell: "failed: ...", or that there was no time
+// OK, or NOT_READY when the time of the part that runs is over.
+weft_status flow_has_time(const FlowLab *flow, Error *err);
 
 static inline void flow_touch(void *frame, size_t bytes, u64 number)
 {
@@ -119,6 +132,11 @@ typedef struct FlowPair {
 
 weft_status flow_run_pair(FlowLab *flow, FlowPair *pair, Error *err);       // ops[1] may be NULL: only one
 
+// Where operators of the lab's flows run.
+void        flow_choose_device(const FlowLab *flow, weft_flow_options *options);
+// Notes for the report where OWN ran, and returns how often its kernel was launched.
+double      flow_note_place(FlowLab *flow, weft_flow *own);
+
 // ---- on a GPU (flow_gpu.c) ------------------------------------------------------------------------------------------
 
 weft_status flow_gpu_open(FlowLab *flow, Error *err);
@@ -129,16 +147,20 @@ typedef struct FlowSplit {
     double gb_s, round_us[2];
 } FlowSplit;
 
-// Page faults of a kernel over managed memory for each GB.  NO_DEVICE: they cannot be counted here.  CUPTI is loaded by
-// the first call and stays, so this comes after all that is timed.
-weft_status flow_gpu_faults(FlowLab *flow, const FlowTrial *trial, double *per_gb, Error *err);
+// Page faults of a way for each GB.  NO_DEVICE: they cannot be counted here.  CUPTI is loaded by the first call and
+// stays, so this comes after all that is timed.
+weft_status flow_gpu_faults(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, PageFaults *per_gb, Error *err);
 weft_status flow_gpu_split(FlowLab *flow, FlowSplit *split, Error *err);
 
 // ---- parts of the experiment ----------------------------------------------------------------------------------------
 // Each prints what it can and says what failed; only files that cannot be written end the experiment.
 
+weft_status flow_chains(FlowLab *flow);                     // flow_chains.c
+weft_status flow_page_faults(FlowLab *flow);                // flow_faults.c
 weft_status flow_splits(FlowLab *flow);                     // flow_splits.c
 weft_status flow_encoding(FlowLab *flow);                   // flow_encoding.c
 weft_status flow_set_query(FlowLab *flow);                  // set_query_lab.c
+weft_status flow_crossover(FlowLab *flow);                  // flow_crossover.c
+weft_status flow_streaming(FlowLab *flow);                  // flow_streaming.c
 
 #endif

@@ -1,10 +1,9 @@
 // flow_measure.c - see flow_lab.h: runs, latencies, and whether a result is right.
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "lab/flow_lab.h"
-
-enum { LOG_MAX = 1 << 15 };
 
 extern const char kernel_flow_text[];
 
@@ -14,20 +13,29 @@ const char *flow_size_text(Lab *lab, size_t bytes)
                            : arena_printf(lab->arena, "%zu MB", bytes >> 20);
 }
 
+size_t flow_nearest_size(const FlowLab *flow, size_t wanted)
+{
+    size_t nearest = flow->sizes[0];
+    for (int i = 1; i < flow->n_sizes; i++)
+        if (fabs(log2((double)flow->sizes[i] / (double)wanted)) < fabs(log2((double)nearest / (double)wanted)))
+            nearest = flow->sizes[i];
+    return nearest;
+}
+
 FlowLog flow_log_new(Arena *arena)
 {
-    return (FlowLog){ .us = arena_array(arena, double, LOG_MAX) };
+    return (FlowLog){ .us = arena_array(arena, double, FLOW_LOG_MAX) };
 }
 
 void flow_log_add(FlowLog *log, double us)
 {
-    log->us[log->n++ % LOG_MAX] = us;
+    log->us[log->n++ % FLOW_LOG_MAX] = us;
 }
 
 void flow_sum_up(const FlowTrial *trial, const FlowLog *log, i64 n_frames, double seconds, double n_invocations,
                  FlowFigures *figures)
 {
-    const LabFigures latency = lab_figures(log->us, (int)MIN_OF(log->n, (i64)LOG_MAX));
+    const LabFigures latency = lab_figures(log->us, (int)MIN_OF(log->n, (i64)FLOW_LOG_MAX));
     const double gb = (double)n_frames * (double)trial->frame_bytes / 1e9;
     figures->n_frames = n_frames;
     figures->seconds = seconds;
@@ -37,10 +45,25 @@ void flow_sum_up(const FlowTrial *trial, const FlowLog *log, i64 n_frames, doubl
     figures->invocations = gb > 0 ? n_invocations / gb : 0;
 }
 
+weft_status flow_has_time(const FlowLab *flow, Error *err)
+{
+    if (flow->until_ms && time_now_ms() > flow->until_ms)
+        return fail(err, WEFT_NOT_READY, -1, "no time left (--seconds)");
+    return WEFT_OK;
+}
+
+const char *flow_problem(Lab *lab, const Error *err)
+{
+    return arena_printf(lab->arena, err->status == WEFT_NOT_READY ? "%s" : "failed: %s", err->message);
+}
+
 weft_status flow_measure(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err)
 {
+    TRY(flow_has_time(flow, err));
     for (int run = 0; run < flow->n_runs; run++) {
         FlowFigures once = { 0 };
+        if (run > 0 && flow->half_ms && time_now_ms() > flow->half_ms)
+            break;
         TRY(way->run(flow, way, trial, &once, err));
         if (run == 0 || once.gb_s > figures->gb_s)
             *figures = once;

@@ -31,7 +31,7 @@ static u64 now_ns(void)
 
 // ---- where operators run --------------------------------------------------------------------------------------------
 
-static void choose_device(const FlowLab *flow, weft_flow_options *options)
+void flow_choose_device(const FlowLab *flow, weft_flow_options *options)
 {
     const bool is_test = getenv("WEFT_LAB_SMALL") != NULL;  // the lab's fake driver has no kernel of flow's
     options->device = flow->lab->is_sim || is_test ? "cpu" : flow->lab->options.device;
@@ -43,8 +43,7 @@ static void add_params(weft_operator_options *options, OperatorParams *params)
     options->context_bytes = sizeof(params->bytes);
 }
 
-// Returns how often its kernel was launched.
-static double note_place(FlowLab *flow, weft_flow *own)
+double flow_note_place(FlowLab *flow, weft_flow *own)
 {
     const weft_gpu_counts counts = weft_flow_gpu_counts(own);
     if (counts.device[0])
@@ -187,21 +186,22 @@ static weft_status run_ours(FlowLab *flow, const FlowWay *way, const FlowTrial *
     *chain =
         (Chain){ .name = "t",
                  .stream = { .trial = trial, .measure_ms = flow->measure_ms, .log = flow_log_new(scratch) } };
-    weft_flow_options options = { 0 };
-    choose_device(flow, &options);
+    weft_flow_options options = { .is_managed = way == &flow_way_ours_managed };
+    flow_choose_device(flow, &options);
     weft_status status = weft_flow_new(&options, &chain->flow, err);
     if (!status)
         status = add_chain(chain, err);
     if (!status)
         status = weft_flow_run(chain->flow, err);
     if (!status)
-        chain_figures(chain, note_place(flow, chain->flow), figures);
+        chain_figures(chain, flow_note_place(flow, chain->flow), figures);
     weft_flow_free(chain->flow);
     arena_free(scratch);
     return status;
 }
 
-const FlowWay flow_way_ours = { "ours", run_ours, 1, true };
+const FlowWay flow_way_ours = { "ours", run_ours, 1, true, 0 };
+const FlowWay flow_way_ours_managed = { "ours, frames in managed memory", run_ours, 1, true, 0 };
 
 // ---- two operators side by side -------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ weft_status flow_run_pair(FlowLab *flow, FlowPair *pair, Error *err)
     weft_flow_options options = { .workers = pair->n_workers, .is_untuned = pair->is_untuned };
     FlowTrial trials[2];
     weft_flow *both = NULL;
-    choose_device(flow, &options);
+    flow_choose_device(flow, &options);
     weft_status status = weft_flow_new(&options, &both, err);
     for (int i = 0; i < n && !status; i++) {
         trials[i] = (FlowTrial){ .op = pair->ops[i], .frame_bytes = pair->frame_bytes };

@@ -31,6 +31,8 @@ typedef struct LabOptions {
     i64   frame_bytes;                                      // of flow: this frame size only; 0: 4 KB to 16 MB
     i64   rows;                                             // of flow's Set Query; 0: ten million, or one without a GPU
     int   measure_ms;                                       // of flow: time of one measurement; 0: 50 ms
+    int   seconds;                                          // of flow: all of its parts; 0: 85, no limit without a GPU
+    const char *parts;                                      // of flow: these only, with commas; NULL: all
     u64   seed;                                             // of what is random; equal seeds, equal experiments
     const char *out;                                        // folder of the files; NULL: no files are written
     FILE *report;                                           // tables and prose; NULL: nowhere

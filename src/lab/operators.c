@@ -26,6 +26,7 @@ static const LabOperator operators[] = {
     { "stencil", "stencil", stencil_text, 1, 1, 0, false },
     { "spmv", "spmv", spmv_text, 8, 1, 0, false },
     { "sad", "sad", sad_text, 8, 1, 0, false },
+    { "filter_sums", "filter and sums", filter_sums_text, 1, 1, 0, false },
 };
 
 int operator_count(void)

@@ -11,6 +11,8 @@
 enum {
     KIND_MEMORY_COUNTER = 25,                               // CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER
     SCOPE_SINGLE_DEVICE = 1,
+    COUNTER_BYTES_THERE = 1,
+    COUNTER_BYTES_BACK = 2,
     COUNTER_CPU_FAULTS = 3,
     COUNTER_GPU_FAULTS = 4,                                 // its value is the number of faults of a group
     BUFFER_BYTES = 1 << 20,
@@ -39,7 +41,7 @@ static const LibrarySymbol symbols[] = {
 
 static Cupti cupti;
 static bool is_open;
-static _Atomic i64 n_faults;
+static _Atomic i64 counted[COUNTER_GPU_FAULTS + 1];           // by counter
 
 static void give_buffer(u8 **buffer, size_t *bytes, size_t *n_records)
 {
@@ -55,10 +57,8 @@ static void read_buffer(void *context, u32 stream, u8 *buffer, size_t bytes, siz
     void *next = NULL;
     while (buffer && bytes_used && cupti.GetNextRecord(buffer, bytes_used, &next) == 0) {
         const CounterRecord *record = next;
-        if (record->kind == KIND_MEMORY_COUNTER && record->counter == COUNTER_GPU_FAULTS)
-            n_faults += (i64)record->value;
-        else if (record->kind == KIND_MEMORY_COUNTER && record->counter == COUNTER_CPU_FAULTS)
-            n_faults += 1;
+        if (record->kind == KIND_MEMORY_COUNTER && record->counter <= COUNTER_GPU_FAULTS)
+            counted[record->counter] += record->counter == COUNTER_CPU_FAULTS ? 1 : (i64)record->value;
     }
     free(buffer);
 }
@@ -79,7 +79,9 @@ static weft_status open_library(Error *err)
 weft_status page_faults_begin(int device, Error *err)
 {
     CounterConfig configs[] = { { SCOPE_SINGLE_DEVICE, COUNTER_CPU_FAULTS, (u32)device, 1 },
-                                { SCOPE_SINGLE_DEVICE, COUNTER_GPU_FAULTS, (u32)device, 1 } };
+                                { SCOPE_SINGLE_DEVICE, COUNTER_GPU_FAULTS, (u32)device, 1 },
+                                { SCOPE_SINGLE_DEVICE, COUNTER_BYTES_THERE, (u32)device, 1 },
+                                { SCOPE_SINGLE_DEVICE, COUNTER_BYTES_BACK, (u32)device, 1 } };
     if (!is_open)
         TRY(open_library(err));
     int result = cupti.Register(give_buffer, read_buffer);
@@ -89,13 +91,15 @@ weft_status page_faults_begin(int device, Error *err)
         result = cupti.Enable(KIND_MEMORY_COUNTER);
     if (result)
         return fail(err, WEFT_NO_DEVICE, -1, "CUPTI cannot count page faults here (its error %d)", result);
-    n_faults = 0;
+    for (int i = 0; i < COUNT_OF(counted); i++)
+        counted[i] = 0;
     return WEFT_OK;
 }
 
-i64 page_faults_end(void)
+PageFaults page_faults_end(void)
 {
     cupti.FlushAll(1);
     cupti.Disable(KIND_MEMORY_COUNTER);
-    return n_faults;
+    return (PageFaults){ (double)counted[COUNTER_GPU_FAULTS], (double)counted[COUNTER_CPU_FAULTS],
+                         (double)counted[COUNTER_BYTES_THERE], (double)counted[COUNTER_BYTES_BACK] };
 }

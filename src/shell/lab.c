@@ -22,12 +22,15 @@ static const char help_text[] =
     "      --size BYTES      flow: frames of this size only, 4K to 16M (4K to 16M; without a GPU 4K to 1M)\n"
     "      --ms N            flow: milliseconds of one measurement (50)\n"
     "      --rows N          flow: rows of Set Query's table (10000000; without a GPU 1000000)\n"
+    "      --parts LIST      flow: these parts only: answers, ping-pong, chains, rounds, splits, encoding, workloads,\n"
+    "                        crossover, streaming, set-query, page-faults\n"
+    "      --seconds N       flow: time for all parts (85; without a GPU no limit); then rows say that none is left\n"
     "      --help            this text\n"
     "\n"
     "Exit status: 0 when all went well, 1 when an experiment failed, 2 for a usage error.\n";
 
 enum { OPTION_DEVICE = 256, OPTION_RUNS, OPTION_SEED, OPTION_OUT, OPTION_SIZE, OPTION_MS,
-       OPTION_ROWS, OPTION_HELP };
+       OPTION_ROWS, OPTION_PARTS, OPTION_SECONDS, OPTION_HELP };
 
 static const struct option long_options[] = {
     { "device", required_argument, NULL, OPTION_DEVICE },
@@ -37,6 +40,8 @@ static const struct option long_options[] = {
     { "size",   required_argument, NULL, OPTION_SIZE },
     { "ms",     required_argument, NULL, OPTION_MS },
     { "rows",   required_argument, NULL, OPTION_ROWS },
+    { "parts",  required_argument, NULL, OPTION_PARTS },
+    { "seconds", required_argument, NULL, OPTION_SECONDS },
     { "help",   no_argument,       NULL, OPTION_HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -79,6 +84,16 @@ static int parse_option(int option, LabOptions *options)
     switch (option) {
     case OPTION_DEVICE: options->device = optarg; return 0;
     case OPTION_OUT: options->out = optarg; return 0;
+    case OPTION_PARTS:
+        if (!*optarg)
+            return usage_error("--parts takes names of parts", "");
+        options->parts = optarg;
+        return 0;
+    case OPTION_SECONDS:
+        if (!parse_number(optarg, 1, 86400, &number))
+            return usage_error("--seconds takes a number from 1 to 86400, not ", optarg);
+        options->seconds = (int)number;
+        return 0;
     case OPTION_RUNS:
         if (!parse_number(optarg, 1, RUNS_MAX, &number))
             return usage_error("--runs takes a number from 1 to 1000000, not ", optarg);

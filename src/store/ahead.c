@@ -109,7 +109,7 @@ static void *work(void *context)
         }
         pthread_mutex_unlock(&ahead->lock);
         if (!is_new)
-            chunk_try_verify(item.chunk, item.column);      // damage is reported to the query that uses it
+            chunk_verify_asked(item.chunk, item.column);    // damage is reported to the query that uses it
         if (!is_new || !read_item(ahead, &item))
             chunk_release(item.chunk);
         pthread_mutex_lock(&ahead->lock);

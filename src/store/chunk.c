@@ -675,12 +675,13 @@ u64 chunk_column_bytes(const Chunk *chunk, int column)
 static pthread_mutex_t checks_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  check_ended = PTHREAD_COND_INITIALIZER;
 
-// Asked for as a whole, it is on its way before the first byte is waited for, and nothing behind it is read.
-static bool is_column_right(const StoredChunk *chunk, int column)
+// Asked for as a whole, it is on its way before the first byte is waited for, and nothing behind it is read.  Asking
+// looks up each page, even where all are in memory, so what was asked for is not asked for again.
+static bool is_column_right(const StoredChunk *chunk, int column, bool is_asked_for)
 {
     const u8 *data = chunk->chunk.columns[column].data;
     u64 bytes = chunk_column_bytes(&chunk->chunk, column);
-    if (bytes > LITTLE_BYTES)
+    if (bytes > LITTLE_BYTES && !is_asked_for)
         file_ask(&chunk->mapping, (u64)(data - chunk->mapping.bytes), bytes);
     return hash_bytes(data, bytes) == chunk->checksums[column];
 }
@@ -691,10 +692,10 @@ static bool begin_check(StoredChunk *chunk, int column)
     return atomic_compare_exchange_strong(&chunk->checks[column], &none, CHECK_AT_WORK);
 }
 
-static bool do_check(StoredChunk *chunk, int column)
+static bool do_check(StoredChunk *chunk, int column, bool is_asked_for)
 {
     ASSERT(chunk->checks[column] == CHECK_AT_WORK && chunk->mapping.bytes);
-    bool is_right = is_column_right(chunk, column);
+    bool is_right = is_column_right(chunk, column, is_asked_for);
     atomic_store_explicit(&chunk->checks[column], is_right ? CHECK_RIGHT : CHECK_NONE, memory_order_release);
     pthread_mutex_lock(&checks_lock);
     pthread_cond_broadcast(&check_ended);
@@ -722,12 +723,16 @@ void chunk_expect(const Chunk *chunk, int column, const void *from, u64 bytes)
         file_ask(&stored->mapping, (u64)((const u8 *)from - stored->mapping.bytes), bytes);
 }
 
-void chunk_try_verify(const Chunk *chunk, int column)
+static void try_verify(const Chunk *chunk, int column, bool is_asked_for)
 {
     StoredChunk *stored = chunk_stored(chunk);
     if (!chunk_is_verified(chunk, column) && begin_check(stored, column))
-        (void)do_check(stored, column);
+        (void)do_check(stored, column, is_asked_for);
 }
+
+void chunk_try_verify(const Chunk *chunk, int column) { try_verify(chunk, column, false); }
+
+void chunk_verify_asked(const Chunk *chunk, int column) { try_verify(chunk, column, true); }
 
 weft_status chunk_verify(const Chunk *chunk, int column, Error *err)
 {
@@ -736,7 +741,7 @@ weft_status chunk_verify(const Chunk *chunk, int column, Error *err)
     while (!chunk_is_verified(chunk, column)) {
         if (!begin_check(stored, column))
             wait_for_check(stored, column);
-        else if (!do_check(stored, column))
+        else if (!do_check(stored, column, false))
             return fail_damaged(stored->path, err);
     }
     return WEFT_OK;

@@ -229,6 +229,7 @@ weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Bu
                       Error *err);
 weft_status chunk_check(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err);
 bool         chunk_is_verified(const Chunk *chunk, int column);
+void         chunk_verify_asked(const Chunk *chunk, int column);   // chunk_try_verify, of what file_ask asked for
 StoredChunk *chunk_stored(const Chunk *chunk);
 const Chunk *chunk_hold(const Chunk *chunk);
 void         chunk_release(const Chunk *chunk);              // NULL is fine

@@ -6,6 +6,11 @@
 // unless another pipeline has left that with the dictionary (island_note.c).
 // The kernel looks it up by code.  A text among the results is a code of a new dictionary.  A value for which the
 // expression fails is marked: only where a live row has it, the query fails.
+//
+// Where all that reads the column is one expression that gives few texts, that is worked out for each value, and the
+// rest for each of these texts:
+//
+//     substring(phone from 1 for 2) in ('13', '31')      150,000 phones ──> 25 texts ──> true or false
 
 #include "plan/functions.h"
 #include "weave/island_note.h"
@@ -95,21 +100,129 @@ static void work_out_part(void *context, int part, u64 first, u64 end)
 
 static void release_dict(void *dict) { dict_release(dict); }
 
-static weft_status work_out_all(Weaver *w, const Expr *expr, const Var *var, Island *island, IslandWork *work)
+static void make_room(Weaver *w, u32 n_codes, IslandWork *work)
 {
-    const RowParts parts = team_split(&w->job->team, (u64)var->dict_count + 1);
-    *work = (IslandWork){ .expr = expr, .from = var->dict, .n_codes = var->dict_count,
-                          .is_float = type_is_float(expr->type) };
+    work->n_codes = n_codes;
+    work->values = arena_array(w->arena, i64, (size_t)n_codes + 1);
+    if (work->expr->type.kind == TYPE_NUMERIC) work->highs = arena_array(w->arena, i64, (size_t)n_codes + 1);
+    work->states = arena_array(w->arena, u8, (size_t)n_codes + 1);
+}
+
+static weft_status work_out_all(Weaver *w, const Expr *expr, const Dictionary *from, u32 n_codes, Island *island,
+                                IslandWork *work)
+{
+    const RowParts parts = team_split(&w->job->team, (u64)n_codes + 1);
+    *work = (IslandWork){ .expr = expr, .from = from, .is_float = type_is_float(expr->type) };
     if (expr->type.kind == TYPE_TEXT) arena_defer(w->arena, release_dict, work->into = dict_new(w->job->budget));
-    work->values = arena_array(w->arena, i64, (size_t)var->dict_count + 1);
-    if (expr->type.kind == TYPE_NUMERIC) work->highs = arena_array(w->arena, i64, (size_t)var->dict_count + 1);
-    work->states = arena_array(w->arena, u8, (size_t)var->dict_count + 1);
+    make_room(w, n_codes, work);
     work->errors = arena_array(w->arena, Error, parts.n_parts);
     for (int p = 0; p < parts.n_parts; p++) error_clear(&work->errors[p]);
     if (!team_rows(&w->job->team, &parts, work_out_part, work))
         return fail(w->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
     for (int p = 0; p < parts.n_parts && !island->error; p++)
         if (work->errors[p].status) island->error = &work->errors[p];
+    return WEFT_OK;
+}
+
+// ---- an island within an island -------------------------------------------------------------------------------------
+
+enum { MANY_CODES = 1 << 14, SAMPLE = 1 << 11, SAMPLE_TEXTS = SAMPLE / 8 };
+
+// The first text that is worked out below EXPR, or NULL.
+static const Expr *text_island_below(const Expr *expr)
+{
+    for (int i = 0; i < expr->n_args; i++) {
+        const Expr *arg = expr->args[i];
+        if (arg->type.kind == TYPE_TEXT && weave_is_island(arg)) return arg;
+        const Expr *found = text_island_below(arg);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static bool reads_only_through(const Expr *expr, const Expr *inner)
+{
+    if (expr->kind == EXPR_COLUMN) return false;
+    if (expr_equal(expr, inner)) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (!reads_only_through(expr->args[i], inner)) return false;
+    return true;
+}
+
+// Judged by some values, so that nothing is made of texts that all differ.
+static bool gives_few_texts(const Expr *inner, const Var *var)
+{
+    Arena *scratch = arena_new(NULL, "island sample");
+    Map   *seen = map_new(scratch);
+    u64    n_texts = 0, ignored;
+    Error  err = { 0 };
+    bool   is_right = true;
+    for (u64 i = 0; i < SAMPLE && is_right && n_texts <= SAMPLE_TEXTS; i++) {
+        const weft_text   bytes = dict_get(var->dict, (u32)(i * var->dict_count / SAMPLE));
+        Value             text = { .type = TYPE(TEXT) }, value;
+        const EvalContext of = { .arena = scratch, .column = give_text, .context = &text };
+        text.text.bytes = bytes.bytes, text.text.length = (u32)bytes.length;
+        is_right = expr_eval(inner, &of, &value, &err) == WEFT_OK;
+        if (!is_right || value.is_null || map_get(seen, value.text.bytes, value.text.length, &ignored)) continue;
+        map_set(seen, value.text.bytes, value.text.length, ++n_texts);
+    }
+    arena_free(scratch);
+    return is_right && n_texts <= SAMPLE_TEXTS;
+}
+
+// What EXPR is made of: INNER for each value of the column, and the rest of it for each text that INNER gives.
+static const Expr *find_inner(const Expr *expr, const Var *var)
+{
+    const Expr *inner = var->dict_count >= MANY_CODES ? text_island_below(expr) : NULL;
+    return inner && reads_only_through(expr, inner) && gives_few_texts(inner, var) ? inner : NULL;
+}
+
+// EXPR over a column of texts instead of INNER.
+static Expr *over_texts(Arena *arena, const Expr *expr, const Expr *inner)
+{
+    if (expr_equal(expr, inner)) return expr_column(arena, expr_only_text_column(inner), inner->type, inner->at);
+    Expr *copy = arena_make(arena, Expr);
+    *copy = *expr;
+    if (!expr->n_args) return copy;
+    copy->args = arena_array(arena, Expr *, expr->n_args);
+    for (int i = 0; i < expr->n_args; i++) copy->args[i] = over_texts(arena, expr->args[i], inner);
+    return copy;
+}
+
+// Which of the texts that INNER gives, or n_codes of WORK for NULL.
+static u64 text_of(const Island *inner, u64 code)
+{
+    const i64 *values = inner->values;
+    const bool is_null = code == inner->n_codes ? inner->null_is_null
+                                                : inner->states && inner->states[code] == ISLAND_NULL;
+    return is_null ? inner->dict_count : (u64)values[code];
+}
+
+static void compose(Weaver *w, const Island *inner, const IslandWork *of_texts, IslandWork *work)
+{
+    *work = *of_texts;
+    make_room(w, inner->n_codes, work);
+    for (u64 code = 0; code <= inner->n_codes; code++) {
+        const u64 text = text_of(inner, code);
+        work->values[code] = of_texts->values[text];
+        if (work->highs) work->highs[code] = of_texts->highs[text];
+        work->states[code] = of_texts->states[text];
+    }
+}
+
+static weft_status find_island(Weaver *w, const Expr *expr, const Island **out);
+
+static weft_status work_out_island(Weaver *w, const Expr *expr, const Var *var, Island *island, IslandWork *work)
+{
+    const Expr   *inner_expr = find_inner(expr, var);
+    const Island *found;
+    IslandWork    of_texts;
+    if (inner_expr) TRY(find_island(w, inner_expr, &found));
+    // Where INNER fails, the error is that of the whole expression, which may not get as far.
+    if (!inner_expr || found->error) return work_out_all(w, expr, var->dict, var->dict_count, island, work);
+    const Island inner = *found;
+    TRY(work_out_all(w, over_texts(w->arena, expr, inner_expr), inner.dict, inner.dict_count, island, &of_texts));
+    compose(w, &inner, &of_texts, work);
     return WEFT_OK;
 }
 
@@ -169,7 +282,7 @@ static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
     if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
     *island = (Island){ .expr = expr, .n_codes = var->dict_count };
     if (island_note_find(w->arena, var->dict, island)) return WEFT_OK;
-    TRY(work_out_all(w, expr, var, island, &work));
+    TRY(work_out_island(w, expr, var, island, &work));
     if (work.into) {
         // A code must have a text, even where only rows that fail or are NULL look at it.
         if (!dict_count(work.into)) TRY(dict_intern(work.into, "", 0, &ignored, w->err));

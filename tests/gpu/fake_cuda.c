@@ -108,7 +108,7 @@ static Range  *ranges;
 static Stream *streams;
 static Event  *events;
 static Module *modules;
-static int     n_streams, n_events, n_modules, n_retained, n_staying;
+static int     n_streams, n_events, n_modules, n_retained, n_staying, n_managed;
 static _Atomic int sticky;
 static Context contexts[64];           // by number of the GPU
 static _Thread_local Context *current;
@@ -991,6 +991,28 @@ DEFINE(cuMemFree_v2, (CuAddress address))
     check_nothing_stays("cuMemFree");
     LEAVE(drop_range((void *)(uintptr_t)address, RANGE_DEVICE) ? 0 : complain("memory freed that is not there"));
 }
+
+// Managed memory: both sides use it, it is freed as the device's, and it is advised where it is.
+DEFINE(cuMemAllocManaged, (CuAddress *address, size_t bytes, unsigned flags))
+{
+    ENTER("cuMemAllocManaged");
+    check_nothing_stays("cuMemAllocManaged");
+    if (flags != CU_MANAGED_GLOBAL || bytes == 0) LEAVE(complain("managed memory of an unknown kind"));
+    *address = (CuAddress)(uintptr_t)new_range(bytes, RANGE_DEVICE);
+    n_managed++;
+    LEAVE(0);
+}
+
+DEFINE(cuMemAdvise, (CuAddress address, size_t bytes, int advice, CuDevice device))
+{
+    ENTER("cuMemAdvise");
+    if (!is_device((void *)(uintptr_t)address, bytes)) LEAVE(complain("advice for memory that is not there"));
+    if (device == CU_ON_HOST && advice == CU_ADVISE_ACCESSED_BY) LEAVE(complain("advice that says nothing"));
+    LEAVE(0);
+}
+
+CALL int fake_cuda_managed(void);
+CALL int fake_cuda_managed(void) { return n_managed; }
 
 DEFINE(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))
 {

@@ -20,8 +20,8 @@
 
 enum { MEMORY_MAX = 4096, INVALID_VALUE = 1 };
 
-static struct { u8 *first; size_t bytes; } memory[MEMORY_MAX];
-static int n_left, n_calls, fail_at;
+static struct { u8 *first; size_t bytes; bool is_managed; } memory[MEMORY_MAX];
+static int n_left, n_calls, fail_at, n_launches;
 
 CALL int  fake_lab_left(void);
 CALL void fake_lab_fail(int nth);
@@ -55,7 +55,7 @@ DEFINE(cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))
         { CU_DEVICE_CAPABILITY_MAJOR, 9 }, { CU_DEVICE_CAPABILITY_MINOR, 0 },
         { CU_DEVICE_SHARED_PER_MULTIPROCESSOR, 233472 }, { CU_DEVICE_REGISTERS_PER_MULTIPROCESSOR, 65536 },
         { CU_DEVICE_SHARED_PER_BLOCK_OPTIN, 232448 }, { CU_DEVICE_BLOCKS_PER_MULTIPROCESSOR, 32 },
-        { CU_DEVICE_SHARED_RESERVED_PER_BLOCK, 1024 },
+        { CU_DEVICE_SHARED_RESERVED_PER_BLOCK, 1024 }, { CU_DEVICE_MANAGED_AT_ONCE, 1 },
     };
     for (int i = 0; i < COUNT_OF(known); i++)
         if (known[i].attribute == attribute) return *value = known[i].value, 0;
@@ -101,6 +101,7 @@ static CuResult allocate(u8 **address, size_t bytes)
     if (at == MEMORY_MAX || bytes == 0) return INVALID_VALUE;
     memory[at].first = *address = malloc(bytes);
     memory[at].bytes = bytes;
+    memory[at].is_managed = false;
     memset(memory[at].first, 0xa5, bytes);
     return n_left++, 0;
 }
@@ -134,10 +135,41 @@ DEFINE(cuMemHostGetDevicePointer_v2, (CuAddress *address, void *host, unsigned f
     return *address = (CuAddress)host, is_allocated(host, 1) ? 0 : INVALID_VALUE;
 }
 
+static bool is_managed(CuAddress first, size_t bytes)
+{
+    const u8 *at = (const u8 *)first;
+    for (int i = 0; i < MEMORY_MAX; i++)
+        if (memory[i].first && memory[i].is_managed && at >= memory[i].first &&
+            at + bytes <= memory[i].first + memory[i].bytes)
+            return true;
+    return false;
+}
+
 DEFINE(cuMemAllocManaged, (CuAddress *address, size_t bytes, unsigned flags))
 {
     ENTER;
-    return allocate((u8 **)address, bytes);
+    if (flags != CU_MANAGED_GLOBAL) return INVALID_VALUE;
+    const CuResult result = allocate((u8 **)address, bytes);
+    for (int i = 0; i < MEMORY_MAX && !result; i++)
+        if (memory[i].first == (u8 *)*address) memory[i].is_managed = true;
+    return result;
+}
+
+// Advice and prefetches are for managed memory only, for the card or the host, and not while a kernel stays.
+DEFINE(cuMemAdvise, (CuAddress address, size_t bytes, int advice, CuDevice device))
+{
+    ENTER;
+    const bool is_known = advice == CU_ADVISE_READ_MOSTLY || advice == CU_ADVISE_PREFERRED_LOCATION ||
+                          (advice == CU_ADVISE_ACCESSED_BY && device == 0);
+    if (!is_known || (device != 0 && device != CU_ON_HOST) || resident.is_running) return INVALID_VALUE;
+    return is_managed(address, bytes) ? 0 : INVALID_VALUE;
+}
+
+DEFINE(cuMemPrefetchAsync, (CuAddress address, size_t bytes, CuDevice device, CuStream stream))
+{
+    ENTER;
+    if (!stream || (device != 0 && device != CU_ON_HOST) || resident.is_running) return INVALID_VALUE;
+    return is_managed(address, bytes) ? 0 : INVALID_VALUE;
 }
 
 DEFINE(cuMemcpyHtoDAsync_v2, (CuAddress to, const void *from, size_t bytes, CuStream stream))
@@ -248,7 +280,9 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
         return INVALID_VALUE;
     const LabFunction *called = (const LabFunction *)function;
     if (resident.is_running) return INVALID_VALUE;
-    if (!strstr(called->name, "_tasks")) return shim_launch(called->run, parameters[0], grid_x, block_x), 0;
+    n_launches++;
+    if (!strstr(called->name, "_tasks") && !strstr(called->name, "_topics"))
+        return shim_launch(called->run, parameters[0], grid_x, block_x), 0;
     resident.function = called;
     resident.args = *(const LabArgs *)parameters[0];
     resident.grid = grid_x;
@@ -256,6 +290,46 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
     resident.stream = stream;
     resident.is_running = pthread_create(&resident.thread, NULL, run_resident, NULL) == 0;
     return resident.is_running ? 0 : CU_OUT_OF_MEMORY;
+}
+
+// ---- CUPTI: two faults of the GPU, one of the CPU and a page each way for every launch ------------------------------
+
+typedef struct FakeRecord { u32 kind, counter; u64 value; } FakeRecord;
+
+static void (*give_buffer)(u8 **buffer, size_t *bytes, size_t *n_records);
+static void (*read_buffer)(void *context, u32 stream, u8 *buffer, size_t bytes, size_t bytes_used);
+static int first_launch;
+
+#define DEFINE_CUPTI(symbol, parameters) CALL int symbol parameters; CALL int symbol parameters
+DEFINE_CUPTI(cuptiActivityRegisterCallbacks, (void (*give)(u8 **, size_t *, size_t *),
+                                              void (*read)(void *, u32, u8 *, size_t, size_t)))
+{
+    return give_buffer = give, read_buffer = read, 0;
+}
+DEFINE_CUPTI(cuptiActivityConfigureUnifiedMemoryCounter, (void *configs, u32 count)) { return count == 4 ? 0 : 1; }
+DEFINE_CUPTI(cuptiActivityEnable, (int kind)) { return first_launch = n_launches, kind == 25 ? 0 : 1; }
+DEFINE_CUPTI(cuptiActivityDisable, (int kind)) { return kind == 25 ? 0 : 1; }
+DEFINE_CUPTI(cuptiActivityFlushAll, (u32 flags))
+{
+    const u64 n = (u64)(n_launches - first_launch);
+    u8 *buffer = NULL;
+    size_t bytes = 0, n_records = 0;
+    give_buffer(&buffer, &bytes, &n_records);
+    FakeRecord *records = (FakeRecord *)(void *)buffer;
+    size_t at = 0;
+    for (u64 i = 0; i < n && (at + 4) * sizeof(*records) <= bytes; i++) {
+        records[at++] = (FakeRecord){ 25, 4, 2 };           // faults of the GPU
+        records[at++] = (FakeRecord){ 25, 3, 0x1000 };      // of the CPU: an address
+        records[at++] = (FakeRecord){ 25, 1, 4096 };
+        records[at++] = (FakeRecord){ 25, 2, 4096 };
+    }
+    read_buffer(NULL, 0, buffer, bytes, at * sizeof(*records));
+    return 0;
+}
+DEFINE_CUPTI(cuptiActivityGetNextRecord, (u8 *buffer, size_t bytes, void **record))
+{
+    u8 *next = *record ? (u8 *)*record + sizeof(FakeRecord) : buffer;
+    return *record = next, next < buffer + bytes ? 0 : 1;
 }
 
 #define DEFINE_NVRTC(symbol, parameters) CALL NvrtcResult symbol parameters; CALL NvrtcResult symbol parameters

@@ -133,9 +133,9 @@ static weft_operator *add(weft_flow *flow, weft_topic *from, weft_operator_optio
 
 // ---- there and back -------------------------------------------------------------------------------------------------
 
-static void there_and_back(int64_t frame_bytes, int64_t n_frames)
+static void there_and_back(int64_t frame_bytes, int64_t n_frames, bool is_managed)
 {
-    weft_flow *flow = new_flow((weft_flow_options){ 0 });
+    weft_flow *flow = new_flow((weft_flow_options){ .is_managed = is_managed });
     weft_topic *there = new_topic(flow, 0, frame_bytes, WEFT_SIDE_HOST),
                *back = new_topic(flow, 1, frame_bytes, WEFT_SIDE_HOST);
     Source source = { .n_frames = n_frames };
@@ -161,6 +161,19 @@ static void there_and_back(int64_t frame_bytes, int64_t n_frames)
 }
 
 // C(G)nC: topics between GPU operators are in device memory.  C(GC)n: each hop goes over the link.
+// The paper's memory, as a setting: the same answers, and the driver was asked for it.
+static void managed_memory(void)
+{
+    const char *driver = getenv("WEFT_LIBCUDA");
+    void *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
+    int (*count)(void) = NULL;
+    *(void **)&count = fake ? dlsym(fake, "fake_cuda_managed") : NULL;
+    const int before = count ? count() : 0;
+    there_and_back(4096, 300, true);
+    there_and_back(262144, 30, true);
+    expect(!count || count() >= before + 2, "frames were managed memory");
+}
+
 static void chain(int n, bool is_host_between)
 {
     weft_flow *flow = new_flow((weft_flow_options){ 0 });
@@ -469,7 +482,7 @@ static void auto_takes_what_it_can(void)
 enum { LOST = 700 };                                        // all calls fail from then on
 
 // A small flow, whatever fails: it comes back with the right sum, or with an error.
-static weft_status small_flow(void)
+static weft_status small_flow(bool is_managed)
 {
     weft_flow *flow = NULL;
     weft_topic *topics[3] = { NULL };
@@ -479,12 +492,13 @@ static weft_status small_flow(void)
     const weft_operator_options times = { .name = "times_n", .tile_c = times_text, .context = &factor,
                                           .context_bytes = sizeof(factor), .side = WEFT_SIDE_DEVICE },
         copy = copy_on_device(), first = source_of(&source), last = sink_of(&sink);
-    weft_status status = weft_flow_new(&(weft_flow_options){ .device = "cuda:0", .buffer_bytes = 65536 }, &flow, &err);
+    const weft_flow_options options = { .device = "cuda:0", .buffer_bytes = 65536, .is_managed = is_managed };
+    weft_status status = weft_flow_new(&options, &flow, &err);
     for (int i = 0; i < 3 && !status; i++) {
         char name[8];
         snprintf(name, sizeof(name), "t%d", i);
-        const weft_topic_options options = { .frame_bytes = 4096, .side = i == 1 ? WEFT_SIDE_DEVICE : WEFT_SIDE_HOST };
-        status = weft_topic_new(flow, name, &options, &topics[i], &err);
+        const weft_topic_options topic = { .frame_bytes = 4096, .side = i == 1 ? WEFT_SIDE_DEVICE : WEFT_SIDE_HOST };
+        status = weft_topic_new(flow, name, &topic, &topics[i], &err);
     }
     if (!status && !(status = weft_flow_link(flow, NULL, &first, topics[0], NULL, &err)) &&
         !(status = weft_flow_link(flow, topics[0], &times, topics[1], NULL, &err)) &&
@@ -503,7 +517,8 @@ static void every_call_fails(void)
         "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuStreamCreate", "cuEventCreate", "cuMemHostAlloc",
         "cuMemHostGetDevicePointer", "cuMemAlloc", "cuMemsetD8Async", "cuMemcpyHtoDAsync", "cuStreamSynchronize",
         "nvrtcCompileProgram", "cuModuleLoadData", "cuModuleGetFunction",
-        "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel", "cuEventRecord", "cuEventQuery" };
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel", "cuEventRecord", "cuEventQuery",
+        "cuMemAllocManaged", "cuMemAdvise" };              // frames are managed memory for these
     static const int results[] = { 1, 2, LOST };            // an ordinary one, out of memory, the card is lost
     int n_failed_flows = 0;
     for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); c++)
@@ -513,7 +528,7 @@ static void every_call_fails(void)
                 if (strncmp(calls[c], "nvrtc", 5) == 0 && r == 2)
                     continue;
                 fail_at(calls[c], nth, results[r]);
-                const weft_status status = small_flow();
+                const weft_status status = small_flow(strstr(calls[c], "Managed") || strstr(calls[c], "Advise"));
                 fail_at("none", 0, 0);
                 snprintf(what, sizeof(what), "%s, number %d, fails with %d", calls[c], nth, results[r]);
                 n_failed_flows += status != WEFT_OK;
@@ -525,7 +540,7 @@ static void every_call_fails(void)
                 check(!status || (status != WEFT_CORRUPT && is_named), what, err.message);
             }
     expect(n_failed_flows > 40, "most of these are noticed");
-    ok(small_flow(), "the next flow runs as if nothing had been");
+    ok(small_flow(false), "the next flow runs as if nothing had been");
 }
 
 static void the_card_is_lost(void)
@@ -540,7 +555,7 @@ static void the_card_is_lost(void)
     expect(!sink.has_gap, "what came before is right");
     weft_flow_free(flow);
     fail_at("none", 0, 0);
-    ok(small_flow(), "and another flow runs when the driver does again");
+    ok(small_flow(false), "and another flow runs when the driver does again");
 }
 
 int main(void)
@@ -548,8 +563,9 @@ int main(void)
     const char *driver = getenv("WEFT_LIBCUDA");
     void *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
     *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
-    there_and_back(4096, 300);
-    there_and_back(262144, 30);
+    there_and_back(4096, 300, false);
+    there_and_back(262144, 30, false);
+    managed_memory();
     for (int n = 1; n <= 4; n++) {
         chain(n, false);
         chain(n, true);

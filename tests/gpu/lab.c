@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lab/flow_lab.h"
+#include "lab/flow_query.h"
 #include "lab/pool.h"
 
 static int n_passed, n_failed;
@@ -149,11 +149,25 @@ static weft_status do_some_of_all(Arena *arena, Error *err)
     return lab_gpu_run_steps(gpu, steps, 2, false, &time_ns, err);
 }
 
-// The baselines of weft lab flow: some frames by each way, and a split kernel.
+// A filter and a sum: rows 10 to 19 of 64.
+static weft_status launch_query(FlowLab *flow, Error *err)
+{
+    static i32 key[64], value[64];
+    const FilterQuery query = { 64, 10, 19, 2, { (u64)(uintptr_t)key, (u64)(uintptr_t)value } };
+    i64 sum = 0;
+    for (int i = 0; i < 64; i++) key[i] = i, value[i] = 100 + i;
+    if (!fail_at) return WEFT_OK;                           // a real card cannot read these arrays
+    TRY(query_launch(flow, 3, &query, err));
+    TRY(query_wait(flow, 3, &sum, err));
+    check(sum == 10 * 100 + 145, "a filter and a sum", "another sum");
+    return WEFT_OK;
+}
+
+// The baselines of weft lab flow: some frames by each way, a query, and a split kernel.
 static weft_status do_some_flow(Arena *arena, Error *err)
 {
     static const FlowWay *const ways[] = { &flow_way_pageable, &flow_way_streams_2, &flow_way_tasks,
-                                           &flow_way_managed };
+                                           &flow_way_managed,  &flow_way_topics,    &flow_way_xeflow };
     Lab lab = { .arena = arena, .err = err, .gpu = open_lab(arena, true, err) };
     FlowLab *flow = arena_make(arena, FlowLab);
     const FlowTrial trial = { .op = operator_find("RAID-6"), .frame_bytes = 4096, .n_frames_max = 2 };
@@ -164,6 +178,7 @@ static weft_status do_some_flow(Arena *arena, Error *err)
     *flow = (FlowLab){ .lab = &lab, .arena = arena, .sizes = { 4096 }, .n_sizes = 1, .measure_ms = 1, .n_runs = 1 };
     TRY(flow_gpu_open(flow, err));
     for (int i = 0; i < COUNT_OF(ways); i++) TRY(ways[i]->run(flow, ways[i], &trial, &figures, err));
+    TRY(launch_query(flow, err));
     TRY(flow_gpu_split(flow, &split, err));
     return flow_gpu_split(flow, &concurrent, err);
 }

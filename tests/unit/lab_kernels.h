@@ -48,7 +48,7 @@ typedef struct LabFunction {
     void (*run)(const LabArgs);
 } LabFunction;
 
-#define OPERATOR_FUNCTIONS(name) { #name, name }, { #name "_tasks", name##_tasks }
+#define OPERATOR_FUNCTIONS(name) { #name, name }, { #name "_tasks", name##_tasks }, { #name "_topics", name##_topics }
 
 static const LabFunction lab_functions[] = {
     { "arithmetic", arithmetic }, { "selects", selects },
@@ -60,7 +60,7 @@ static const LabFunction lab_functions[] = {
     { "synthetic", synthetic }, { "fma_split", fma_split }, { "fma_alone", fma_alone },
     OPERATOR_FUNCTIONS(twice), OPERATOR_FUNCTIONS(fma_x), OPERATOR_FUNCTIONS(mri_q), OPERATOR_FUNCTIONS(cutcp),
     OPERATOR_FUNCTIONS(sgemm), OPERATOR_FUNCTIONS(stencil), OPERATOR_FUNCTIONS(spmv), OPERATOR_FUNCTIONS(sad),
-    OPERATOR_FUNCTIONS(raid6), OPERATOR_FUNCTIONS(aes),
+    OPERATOR_FUNCTIONS(raid6), OPERATOR_FUNCTIONS(aes), OPERATOR_FUNCTIONS(filter_sums),
 };
 
 #endif

@@ -1,9 +1,9 @@
-// test_lab_flow.c - what weft lab flow rests on: the table of Set Query, pages that are skipped, and checks of RAID-6
-// and AES that can fail.
+// test_lab_flow.c - what weft lab flow rests on: the table of Set Query, pages that are skipped, checks of RAID-6 and
+// AES that can fail, and queries posted as frames.
 
 #include "test.h"
 
-#include "lab/flow_lab.h"
+#include "lab/flow_query.h"
 #include "lab/set_query.h"
 #include "lab/skip.h"
 
@@ -93,4 +93,53 @@ TEST(wrong_raid6_and_aes_are_noticed)
     CHECK_INT(operator_check(operator_find("sad"), in, BYTES, out, &err), WEFT_UNDEFINED_OBJECT);
     CHECK(operator_find("FMA5") == NULL);
     CHECK_INT((i64)operator_output_bytes(raid6, BYTES), BYTES / 4);
+}
+
+extern const char kernel_flow_text[];
+
+// The sum without a kernel.
+static i64 sum_where(const FilterQuery *query)
+{
+    const i32 *key = (const i32 *)(uintptr_t)query->columns[0];
+    i64 sum = 0;
+    for (u64 row = 0; row < query->n_rows; row++)
+        for (u64 c = 1; c < query->n_columns; c++)
+            if (key[row] >= (i32)query->low && key[row] <= (i32)query->high)
+                sum += ((const i32 *)(uintptr_t)query->columns[c])[row];
+    return sum;
+}
+
+TEST(posted_and_called_queries_have_the_same_sum)
+{
+    enum { ROWS = 5003 };
+    static i32 table[QUERY_COLUMNS][ROWS];
+    static const int columns[] = { 2, 4, 8 }, slices[] = { 1, 7, QUERY_FRAMES_MAX + 50 };
+    Arena *arena = arena_new(NULL, "test");
+    Lab lab = { .arena = arena, .is_sim = true };
+    FlowLab flow = { .lab = &lab, .arena = arena, .measure_ms = 1 };
+    QueryDoor *door = NULL;
+    Error err = { 0 };
+    flow.jit = jit_new(&(JitOptions){ .prelude = kernel_flow_text });
+    for (int c = 0; c < QUERY_COLUMNS; c++)
+        for (int row = 0; row < ROWS; row++)
+            table[c][row] = (i32)((u32)(row + 1) * 2654435761u >> (c + 8)) - (1 << 20);
+    CHECK_OK(query_door_open(&flow, &door, &err), err);
+    for (int k = 0; k < COUNT_OF(columns); k++) {
+        FilterQuery query = { .n_rows = ROWS, .low = 0, .high = 1 << 22, .n_columns = (u64)columns[k] };
+        i64 called = 0;
+        for (int c = 0; c < columns[k]; c++)
+            query.columns[c] = (u64)(uintptr_t)table[c];
+        const i64 should = sum_where(&query);
+        CHECK(should != 0);
+        CHECK_OK(query_by_call(&flow, &query, &called, &err), err);
+        CHECK_INT(called, should);
+        for (int s = 0; s < COUNT_OF(slices); s++) {
+            i64 posted = 0;
+            CHECK_OK(query_by_frames(door, &query, slices[s], &posted, &err), err);
+            CHECK_INT(posted, should);
+        }
+    }
+    query_door_close(door);
+    jit_free(flow.jit);
+    arena_free(arena);
 }
