@@ -52,6 +52,7 @@ struct GpuCube {
     GpuRun      kernel, fold;          // shapes and code
     int         n_runs;
     GpuRun     *runs[CUBE_MOST];
+    double      gain;
     int         n_dims;
     CubeDim     dims[MAX_DIMS];
     ClassRange  wants[CUBE_MOST][MAX_DIMS];
@@ -291,12 +292,13 @@ static void look_for_code(Gpu *gpu, CubeKernel *code, GpuRun *run)
     free(cube);
 }
 
-bool gpu_cube_is_ready(Gpu *gpu, GpuRun *run)
+ShareMade gpu_cube_meets(Gpu *gpu, GpuRun *run)
 {
     CodeEntry *fold = fold_kernel(gpu);
     CubeKernel *code = find_code(gpu, run);
     if (!code->kernel && ++code->n_met >= MET_BEFORE) look_for_code(gpu, code, run);
-    return code->kernel && code->kernel->state == KERNEL_READY && fold->state == KERNEL_READY;
+    if (code->kernel && code->kernel->state == KERNEL_READY && fold->state == KERNEL_READY) return SHARE_DONE;
+    return code->kernel && code->kernel->state == KERNEL_FAILED ? SHARE_NO : SHARE_LATER;
 }
 
 static bool fit_code(Gpu *gpu, GpuCube *cube)
@@ -307,11 +309,11 @@ static bool fit_code(Gpu *gpu, GpuCube *cube)
            kernel_fit(gpu, gpu->fold_kernel, &gpu->fold_shape, 0, woven, &cube->fold);
 }
 
-GpuCube *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, u64 *args_left)
+GpuCube *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, double gain, u64 *args_left)
 {
     GpuCube *cube = calloc(1, sizeof *cube);
     ASSERT(n_runs > 0 && n_runs <= CUBE_MOST);
-    cube->n_runs = n_runs;
+    cube->n_runs = n_runs, cube->gain = gain;
     memcpy(cube->runs, runs, (size_t)n_runs * sizeof *runs);
     if (find_dims(cube) && place_cells(cube) && args_bytes(cube) <= *args_left && fit_code(gpu, cube)) {
         *args_left -= args_bytes(cube);
@@ -514,7 +516,7 @@ static void tell(const GpuCube *cube, const Grid *grid)
     for (int r = 0; r < cube->n_runs; r++) {
         Launch *launch = cube->runs[r]->launch;
         cube->runs[r]->n_cubed_chunks = (u64)cube->n_parts;
-        launch->out.woven_as = "one body", launch->out.n_woven = cube->n_runs, launch->out.gain = cube->n_runs;
+        launch->out.woven_as = "one body", launch->out.n_woven = cube->n_runs, launch->out.gain = cube->gain;
         launch->out.cube = (CubeFigures){ 0 };
         schedule_note(&launch->out.gpu, &cube->kernel, grid);
     }

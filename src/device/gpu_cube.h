@@ -1,9 +1,9 @@
 // gpu_cube.h - queries of one shape on a GPU as one: classes of values, a cell for each combination (compare
 // engine/cube.h).
 //
-//     if (!gpu_cube_is_ready(gpu, runs[0])) ...           // its kernel is not compiled yet
+//     if (gpu_cube_meets(gpu, runs[0]) != SHARE_DONE) ...         // its kernel is not compiled yet
 //     u64      args_left = gpu_cubes_args_bytes();        // for all cubes of a run
-//     GpuCube *cube = gpu_cube_of(gpu, runs, n, &args_left);      // NULL: there is no room for their cells or args
+//     GpuCube *cube = gpu_cube_of(gpu, runs, n, gain, &args_left);        // NULL: no room for their cells or args
 //     gpu_cube_write(wave, cube, ...);                    // into the args of the run
 //     TRY(gpu_cube_launch(wave, cube, ...));              // the cube's kernel, then one that adds up cells
 //     gpu_cube_free(cube);
@@ -22,9 +22,10 @@ typedef struct GpuCube GpuCube;
 
 bool        gpu_cube_suits(const GpuRun *run);              // see GpuRun.can_cube
 bool        gpu_cube_fits(const GpuRun *a, const GpuRun *b);
-bool        gpu_cube_is_ready(Gpu *gpu, GpuRun *run);      // the code for queries of its shape, which is asked for when
-                                                           // they meet
-GpuCube    *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, u64 *args_left);
+// Whether the code for queries of its shape is there; it is asked for when they meet.
+ShareMade   gpu_cube_meets(Gpu *gpu, GpuRun *run);
+// GAIN: expected, to be shown.
+GpuCube    *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, double gain, u64 *args_left);
 u64         gpu_cubes_args_bytes(void);                     // of the args of a run, for all its cubes, besides those of
                                                             // each chunk
 void        gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks);

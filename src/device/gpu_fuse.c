@@ -1,40 +1,31 @@
-// gpu_fuse.c - riders of a run in one kernel (weave/fuse.c), which loads each column once for all of them.
+// gpu_fuse.c - riders of a run in one kernel (weave/fuse.c), which loads each column once for all of them; and units.
 //
-// A GPU's kernels wait for memory, so what is saved is loads:
+// A GPU's kernels wait for memory, so what is saved is loads.  Each member takes registers for its parameters, sums and
+// carried values, and with them threads that could hide the memory's latency, so members are few: FUSE_MOST of one
+// shape, which need little but parameters, FUSE_OTHERS of different shapes.  Accumulators of groups must fit shared
+// memory together.  Only columns are shared: that two queries have the same constant, too, would make another text of
+// it each time.  A kernel is compiled in the background when its members have met MET_BEFORE times; until then they run
+// side by side.
 //
-//     gain = bytes per row of each member's columns, added up / bytes per row of all columns; at most GAIN_MOST
-//
-// since what a member computes is not shared: 14 filter-and-sum queries over 120 M rows in kernels of 8, 4 and 2 took
-// 2.1 ms on an H200, and 0.22 ms each alone.  Worth a kernel from GAIN_LEAST on.  Each member takes registers for its
-// parameters, sums and carried values, and with them threads that could hide the memory's latency, so members are few:
-// FUSE_MOST of one shape, which need little but parameters, FUSE_OTHERS of different shapes.  Accumulators of groups
-// must fit shared memory together.  Only columns are shared: that two queries have the same constant, too, would make
-// another text of it each time.
-//
-// Queries of one shape whose tests are ranges are better off in a cube (gpu_cube.c), which costs the same for any
-// number.
+// Which riders go together, and how, is decided in src/share (choose.h) for all devices.  Here they are described, and
+// what serves several of them is made.
 //
 // Which chunks: queries of one shape go through all that any of them wants, as their columns are the same; a query that
 // does not want a chunk has no rows there (MEMBER_ROWS).  Others go together through those that all of them want, and
 // by themselves through the rest.
-//
-// Which ones: queries of one shape go together eight, four or two at a time, so that there are few texts.  Different
-// shapes get partners for life when they first meet, those with whom they have most columns in common: the same
-// dashboards meet again and again, in another order each time.  A kernel is compiled in the background when its members
-// have met MET_BEFORE times; until then they run side by side.
 
 #include "device/gpu_fuse.h"
 #include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define FUSE_OTHERS   3
 #define CUBES_MOST    4                // in one run
+#define CUBE_LEAST    3                // queries: two are better off fused
 #define JOIN_CUBES    16               // the same, over joins
 #define FUSE_TABLES   1                // that a member looks up: with more, nothing is saved (docs/decisions.md)
-#define GAIN_LEAST    1.2
-#define GAIN_MOST     1.5
 #define MET_BEFORE    2
 #define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
 #define NAME_BYTES    32
@@ -50,17 +41,8 @@ typedef struct FusedKernel {
     int                 n_met;
     CodeEntry         *kernel;        // NULL: not asked for yet
     Shape               shape;
-    double              gain;
     struct FusedKernel *next;
 } FusedKernel;
-
-typedef struct Partners {              // shapes that go together
-    u64              table;
-    int              n_members;
-    KernelName       names[FUSE_OTHERS];
-    u64              columns;          // bit per column of the table, of all of them
-    struct Partners *next;
-} Partners;
 
 // ---- which can ------------------------------------------------------------------------------------------------------
 
@@ -82,36 +64,9 @@ bool unit_suits(const GpuRun *run)
     return woven->group_kind == GROUP_ONE || (run->shape.shared_groups && groups_bytes(run) <= GROUPS_BYTES / 2);
 }
 
-static u64 columns_of(const GpuRun *run)
-{
-    const Launch *launch = run->launch;
-    u64           columns = 0;
-    for (int c = 0; c < launch->woven->n_columns; c++)
-        columns |= (u64)1 << (launch->source->chunk_column[launch->woven->columns[c]] & 63);
-    return columns;
-}
-
-static double bytes_per_row(const GpuRun *run, u64 columns)
-{
-    const Chunk *chunk = run->launch->source->chunks[0];
-    double       bytes = 0;
-    for (int c = 0; c < 64; c++)
-        if (columns >> c & 1 && run->launch->source->n_chunks) bytes += chunk->columns[c].width;
-    return bytes;
-}
-
-static double gain_of(GpuRun *const *runs, int n)
-{
-    u64    all = 0;
-    double apart = 0;
-    for (int i = 0; i < n; i++) all |= columns_of(runs[i]), apart += bytes_per_row(runs[i], columns_of(runs[i]));
-    const double together = bytes_per_row(runs[0], all);
-    return together > 0 ? MIN_OF(apart / together, GAIN_MOST) : 1;
-}
-
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
-u64 unit_columns(const GpuRun *run)
+static u64 columns_of(const GpuRun *run)
 {
     const Launch *launch = run->launch;
     u64           hash = 0;
@@ -120,6 +75,16 @@ u64 unit_columns(const GpuRun *run)
         hash = hash_bytes(both, sizeof both);
     }
     return hash;
+}
+
+void unit_look(GpuRun *run, Arena *arena)
+{
+    const Launch *launch = run->launch;
+    const u64     text[] = { share_text(launch->woven, launch->source), launch->table };
+    run->columns = columns_of(run), run->facts = NULL;
+    if (!wave_may_share(run)) return;
+    run->facts = share_facts(arena, &share_gpu_costs, launch->woven, launch->source);
+    run->shape_key = share_shape(launch->woven, launch->source), run->text_key = hash_bytes(text, sizeof text);
 }
 
 static KernelName name_of(const GpuRun *run)
@@ -132,12 +97,6 @@ static KernelName name_of(const GpuRun *run)
 static bool is_named(const KernelName *name, const GpuRun *run)
 {
     return name->columns == run->columns && strcmp(name->bytes, run->launch->woven->name) == 0;
-}
-
-static bool comes_before(const GpuRun *a, const GpuRun *b)
-{
-    const int order = strcmp(a->launch->woven->name, b->launch->woven->name);
-    return order ? order < 0 : a->columns < b->columns;
 }
 
 static FusedKernel *find_fused(const Gpu *gpu, GpuRun *const *runs, int n)
@@ -154,8 +113,7 @@ static FusedKernel *find_fused(const Gpu *gpu, GpuRun *const *runs, int n)
 static FusedKernel *new_fused(Gpu *gpu, GpuRun *const *runs, int n)
 {
     FusedKernel *fused = calloc(1, sizeof *fused);
-    *fused =
-        (FusedKernel){ .table = runs[0]->launch->table, .n_members = n, .gain = gain_of(runs, n), .next = gpu->fused };
+    *fused = (FusedKernel){ .table = runs[0]->launch->table, .n_members = n, .next = gpu->fused };
     for (int i = 0; i < n; i++) fused->names[i] = name_of(runs[i]);
     gpu->fused = fused;
     return fused;
@@ -175,8 +133,7 @@ static void ask_for(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs)
     const char *text = weave_fuse(arena, members, fused->n_members, true, &name);
     fused->kernel =
         kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_groups = kinds }, &fused->shape);
-    log_debug("%s: %s, a kernel for %d queries, is compiled: expected gain %.1f", gpu->name, name, fused->n_members,
-              fused->gain);
+    log_debug("%s: %s, a kernel for %d queries, is compiled", gpu->name, name, fused->n_members);
     arena_free(arena);
 }
 
@@ -185,72 +142,25 @@ static FusedKernel *ready_fused(Gpu *gpu, GpuRun *const *runs, int n)
 {
     FusedKernel *fused = find_fused(gpu, runs, n);
     if (!fused) fused = new_fused(gpu, runs, n);
-    if (fused->gain < GAIN_LEAST) return NULL;
     if (!fused->kernel && ++fused->n_met >= MET_BEFORE) ask_for(gpu, fused, runs);
     return fused->kernel && fused->kernel->state == KERNEL_READY ? fused : NULL;
-}
-
-// ---- partners -------------------------------------------------------------------------------------------------------
-
-static Partners *partners_of(const Gpu *gpu, const GpuRun *run)
-{
-    for (Partners *partners = gpu->partners; partners; partners = partners->next)
-        for (int i = 0; i < partners->n_members && partners->table == run->launch->table; i++)
-            if (is_named(&partners->names[i], run)) return partners;
-    return NULL;
-}
-
-static int n_bits(u64 bits)
-{
-    int n = 0;
-    for (; bits; bits &= bits - 1) n++;
-    return n;
-}
-
-static void find_partners(Gpu *gpu, const GpuRun *run)
-{
-    const u64 columns = columns_of(run);
-    Partners *best = NULL;
-    double    best_share = 0.5;
-    for (Partners *partners = gpu->partners; partners; partners = partners->next) {
-        const double share =
-            (double)n_bits(partners->columns & columns) / (double)MAX_OF(1, n_bits(partners->columns | columns));
-        if (partners->table != run->launch->table || partners->n_members == FUSE_OTHERS || share < best_share) continue;
-        best = partners, best_share = share;
-    }
-    if (!best) {
-        best = calloc(1, sizeof *best);
-        *best = (Partners){ .table = run->launch->table, .next = gpu->partners };
-        gpu->partners = best;
-    }
-    ASSERT(best->n_members < FUSE_OTHERS);
-    best->names[best->n_members++] = name_of(run);
-    best->columns |= columns;
 }
 
 // ---- units ----------------------------------------------------------------------------------------------------------
 
 typedef struct UnitChoice {            // while units are put together
     Wave *wave;
-    int   n_left;
-    int  *left;                        // riders that are in none yet, by the names of their kernels
-    Unit *units;
-    int   n_units, n_cubes, n_join_cubes;
-    int  *riders;                      // room for those of the next unit
     u64   args_left;                   // for cubes
 } UnitChoice;
 
-// RIDERS: numbers in the wave, as many as the unit has.
-static void add_unit(UnitChoice *choice, const Unit *unit, const int *riders)
-{
-    Unit *added = &choice->units[choice->n_units++];
-    *added = *unit;
-    added->riders = choice->riders;
-    memcpy(added->riders, riders, (size_t)unit->n_riders * sizeof *riders);
-    choice->riders += unit->n_riders;
-}
+static GpuRun *run_of(const ShareRider *rider) { return rider->self; }
 
-static GpuRun *left_rider(const UnitChoice *choice, int i) { return choice->wave->riders[choice->left[i]]; }
+static GpuRun **runs_of(const ShareRider *const *riders, int n)
+{
+    GpuRun **runs = malloc((size_t)n * sizeof *runs);
+    for (int i = 0; i < n; i++) runs[i] = run_of(riders[i]);
+    return runs;
+}
 
 static u32 unit_groups_bytes(GpuRun *const *runs, int n)
 {
@@ -265,112 +175,99 @@ static bool shape_unit(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs, Unit *
                       runs[0]->launch->woven, &unit->kernel);
 }
 
-static int next_unused(const UnitChoice *choice, int i)
-{
-    while (i < choice->n_left && choice->left[i] < 0) i++;
-    return i;
-}
-
 // The chunks that any of them wants, or all.
-static int list_chunks(const Wave *wave, GpuRun *const *runs, int n, bool any, int *chunks)
+static void list_chunks(const Wave *wave, GpuRun *const *runs, int n, bool any, Unit *unit)
 {
-    int n_chunks = 0;
+    unit->chunks = calloc((size_t)wave->n_chunks + 1, sizeof *unit->chunks);
     for (int k = 0; k < wave->n_chunks; k++) {
         int n_wanting = 0;
         for (int i = 0; i < n; i++) n_wanting += wants_chunk(runs[i], wave->chunks[k].chunk, wave->chunks[k].number);
-        if (any ? n_wanting > 0 : n_wanting == n) chunks[n_chunks++] = k;
+        if (any ? n_wanting > 0 : n_wanting == n) unit->chunks[unit->n_chunks++] = k;
     }
-    return n_chunks;
 }
 
-// Those at PLACES of the list become a unit, if there is a kernel for them.
-static bool add_fused(UnitChoice *choice, const int *places, int n, bool is_same)
+static ShareMade make_fused(UnitChoice *choice, const ShareAsk *ask, GpuRun *const *runs, Unit *unit)
 {
-    ASSERT(n > 1 && n <= FUSE_MOST);
-    GpuRun *runs[FUSE_MOST] = { 0 };
-    Gpu    *gpu = choice->wave->gpu;
-    Unit    unit = { .n_riders = n };
-    int     riders[FUSE_MOST];
-    for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), riders[i] = choice->left[places[i]];
-    if (unit_groups_bytes(runs, n) > GROUPS_BYTES) return false;
-    unit.fused = ready_fused(gpu, runs, n);
-    if (!unit.fused || !shape_unit(gpu, unit.fused, runs, &unit)) return false;
-    unit.chunks = calloc((size_t)choice->wave->n_chunks + 1, sizeof *unit.chunks);
-    unit.n_chunks = list_chunks(choice->wave, runs, n, is_same, unit.chunks);
-    if (!unit.n_chunks) {
-        free(unit.chunks);
-        return false;
-    }
-    add_unit(choice, &unit, riders);
-    for (int i = 0; i < n; i++) choice->left[places[i]] = -1;
-    return true;
+    ASSERT(ask->n_riders > 1 && ask->n_riders <= FUSE_MOST);
+    Gpu *gpu = choice->wave->gpu;
+    unit->fused = ready_fused(gpu, runs, ask->n_riders);
+    if (!unit->fused) return SHARE_LATER;
+    if (!shape_unit(gpu, unit->fused, runs, unit)) return SHARE_NO;
+    list_chunks(choice->wave, runs, ask->n_riders, ask->is_alike, unit);
+    return unit->n_chunks ? SHARE_DONE : SHARE_NO;
 }
 
-// They want the same chunks of the run: then none gets what it has had, or what its snapshot does not have.
-static bool wants_same(const Wave *wave, const GpuRun *a, const GpuRun *b)
+static ShareMade make_cube(UnitChoice *choice, const ShareAsk *ask, GpuRun *const *runs, Unit *unit)
 {
-    for (int k = 0; k < wave->n_chunks; k++)
-        if (wants_chunk(a, wave->chunks[k].chunk, wave->chunks[k].number) !=
-            wants_chunk(b, wave->chunks[k].chunk, wave->chunks[k].number))
-            return false;
-    return true;
+    unit->cube = gpu_cube_of(choice->wave->gpu, runs, ask->n_riders, ask->gain, &choice->args_left);
+    if (unit->cube) list_chunks(choice->wave, runs, ask->n_riders, false, unit);
+    return unit->cube ? SHARE_DONE : SHARE_NO;
 }
 
-// Those like the first of the list that fit it, as places in the list.
-static int list_alike(const UnitChoice *choice, int first, int *places)
+static ShareMade make_join_cube(UnitChoice *choice, const ShareAsk *ask, GpuRun *const *runs, Unit *unit)
 {
-    const GpuRun *like = left_rider(choice, first);
-    int           n = 0;
-    for (int i = first; i < choice->n_left && n < CUBE_MOST; i++) {
-        if (choice->left[i] < 0) continue;
-        const GpuRun *run = left_rider(choice, i);
-        if (i == first || (run->can_cube && gpu_cube_fits(like, run) && wants_same(choice->wave, like, run)))
-            places[n++] = i;
-    }
-    return n;
+    list_chunks(choice->wave, runs, ask->n_riders, true, unit);
+    return gpu_join_cube_of(choice->wave, runs, ask->n_riders, ask->gain, unit->chunks, unit->n_chunks,
+                            &unit->join_cube);
 }
 
-static bool add_cube(UnitChoice *choice, const int *places, int n)
+static ShareMade make_sieve(UnitChoice *choice, const ShareAsk *ask, GpuRun *const *runs, Unit *unit)
 {
-    GpuRun *runs[CUBE_MOST] = { 0 };
-    Unit    unit = { .n_riders = n };
-    int     riders[CUBE_MOST];
-    for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), riders[i] = choice->left[places[i]];
-    unit.cube = gpu_cube_of(choice->wave->gpu, runs, n, &choice->args_left);
-    if (!unit.cube) return false;
-    unit.chunks = calloc((size_t)choice->wave->n_chunks + 1, sizeof *unit.chunks);
-    unit.n_chunks = list_chunks(choice->wave, runs, n, false, unit.chunks);
-    add_unit(choice, &unit, riders);
-    choice->n_cubes++;
-    for (int i = 0; i < n; i++) choice->left[places[i]] = -1;
-    return true;
+    unit->sieve = gpu_sieve_of(choice->wave, runs, ask->n_riders, ask->gain, ask->took);
+    return unit->sieve ? SHARE_DONE : SHARE_NO;
 }
 
-// Where there are more classes than cells fit, half of them may do; the others are then the next cube.
-static bool make_cube(UnitChoice *choice, const int *places, int n)
+// ---- what src/share asks --------------------------------------------------------------------------------------------
+
+static bool fits(void *device, ShareWay way, const ShareRider *a, const ShareRider *b)
 {
-    if (n <= 2 || !gpu_cube_is_ready(choice->wave->gpu, left_rider(choice, places[0]))) return false;
-    while (n > 2 && !add_cube(choice, places, n)) n /= 2;
-    return n > 2;
+    (void)device;
+    return way == SHARE_COLUMNS ? gpu_cube_fits(run_of(a), run_of(b))
+           : way == SHARE_JOINS ? gpu_join_cube_fits(run_of(a), run_of(b))
+                                : true;
 }
 
-// Where those like one are no cube, none of them is tried again.
-static void make_cubes(UnitChoice *choice)
+static ShareMade meet(void *device, ShareWay way, const ShareRider *const *riders, int n)
 {
-    bool *is_tried = calloc((size_t)choice->n_left + 1, sizeof *is_tried);
-    choice->args_left = gpu_cubes_args_bytes();
-    for (int i = next_unused(choice, 0); i < choice->n_left && choice->n_cubes < CUBES_MOST;
-         i = next_unused(choice, i + 1)) {
-        int places[CUBE_MOST];
-        if (is_tried[i] || !left_rider(choice, i)->can_cube) continue;
-        const int n = list_alike(choice, i, places);
-        if (make_cube(choice, places, n)) continue;
-        for (int p = 0; p < n; p++) is_tried[places[p]] = true;
-    }
-    free(is_tried);
+    Gpu      *gpu = ((UnitChoice *)device)->wave->gpu;
+    GpuRun  **runs = runs_of(riders, n);
+    ShareMade made = way == SHARE_JOINS ? gpu_join_cube_meets(gpu, runs, n) : gpu_cube_meets(gpu, runs[0]);
+    free(runs);
+    return made;
 }
 
-// ---- cubes over joins -----------------------------------------------------------------------------------------------
+static bool can(void *device, ShareWay way, const ShareRider *rider)
+{
+    Gpu *gpu = ((UnitChoice *)device)->wave->gpu;
+    return way == SHARE_JOINS    ? gpu_join_cube_can(run_of(rider))
+           : way == SHARE_SIEVED ? gpu_sieve_can(gpu, run_of(rider))
+                                 : true;
+}
+
+static bool is_made(void *device, const ShareRider *const *riders, int n)
+{
+    GpuRun   **runs = runs_of(riders, n);
+    const bool was_made = gpu_join_cube_is_made(runs, n);
+    (void)device;
+    free(runs);
+    return was_made;
+}
+
+static ShareMade make(void *device, ShareAsk *ask)
+{
+    GpuRun  **runs = runs_of(ask->riders, ask->n_riders);
+    Unit     *unit = calloc(1, sizeof *unit);
+    ShareMade made = ask->way == SHARE_COLUMNS  ? make_cube(device, ask, runs, unit)
+                     : ask->way == SHARE_JOINS  ? make_join_cube(device, ask, runs, unit)
+                     : ask->way == SHARE_SIEVED ? make_sieve(device, ask, runs, unit)
+                                                : make_fused(device, ask, runs, unit);
+    free(runs);
+    if (made == SHARE_DONE) ask->handle = unit;
+    else free(unit->chunks), free(unit);
+    return made;
+}
+
+// ---- choosing -------------------------------------------------------------------------------------------------------
 
 // The chunk's rows may go through a kernel that serves this rider, too: it wants them, or knows that none of them are
 // its own.  Else it has had them, or its snapshot does not have them.
@@ -380,169 +277,68 @@ static bool may_see(const GpuRun *run, const RunChunk *chunk)
     return number >= 0 && (run->wants[number] || !launch_wants_chunk(run->launch, number));
 }
 
-static bool see_same(const Wave *wave, const GpuRun *a, const GpuRun *b)
+typedef struct ChunkSets { Map *map; u8 *chunks; u64 n; } ChunkSets;   // sets of the wave's chunks, each with a number
+
+static int number_of(ChunkSets *sets, int n_chunks)
 {
+    u64 number;
+    if (map_get(sets->map, sets->chunks, (size_t)n_chunks, &number)) return (int)number;
+    map_set(sets->map, sets->chunks, (size_t)n_chunks, sets->n);
+    return (int)sets->n++;
+}
+
+// Riders with one number want the same chunks of the run: then none gets what it has had, or what its snapshot does not
+// have.  False: it wants none.
+static bool set_wants(const Wave *wave, const GpuRun *run, ChunkSets *sets, ShareRider *rider)
+{
+    bool any = false;
     for (int k = 0; k < wave->n_chunks; k++)
-        if (may_see(a, &wave->chunks[k]) != may_see(b, &wave->chunks[k])) return false;
-    return true;
+        any |= sets->chunks[k] = wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
+    rider->wants = number_of(sets, wave->n_chunks);
+    return any;
 }
 
-typedef struct JoinGroup { int n; int *riders; GpuRun **runs; } JoinGroup;             // of one shape
-
-static bool add_join_cube(UnitChoice *choice, const JoinGroup *group)
+static void set_sees(const Wave *wave, const GpuRun *run, ChunkSets *sets, ShareRider *rider)
 {
-    Wave  *wave = choice->wave;
-    Unit   unit = { .n_riders = group->n };
-    double gain;
-    if (!gpu_join_cube_pays(wave, group->runs, group->n, &gain)) return false;
-    unit.chunks = calloc((size_t)wave->n_chunks + 1, sizeof *unit.chunks);
-    unit.n_chunks = list_chunks(wave, group->runs, group->n, true, unit.chunks);
-    unit.join_cube = gpu_join_cube_of(wave, group->runs, group->n, gain, unit.chunks, unit.n_chunks);
-    if (!unit.join_cube) {
-        free(unit.chunks);
-        return false;
-    }
-    add_unit(choice, &unit, group->riders);
-    choice->n_join_cubes++;
-    return true;
+    for (int k = 0; k < wave->n_chunks; k++) sets->chunks[k] = may_see(run, &wave->chunks[k]);
+    rider->sees = number_of(sets, wave->n_chunks);
 }
 
-// Where there are too many classes or cells for all of them, half may do; the others are then the next cube.
-static void make_join_cube(UnitChoice *choice, const JoinGroup *all, bool *is_left)
+static ShareRider describe(GpuRun *run, int number)
 {
-    for (int at = 0; all->n - at >= JOIN_CUBE_LEAST && choice->n_join_cubes < JOIN_CUBES;) {
-        JoinGroup group = { all->n - at, all->riders + at, all->runs + at };
-        group.n = MIN_OF(group.n, gpu_join_cube_most(group.runs[0]));
-        while (group.n >= JOIN_CUBE_LEAST && !add_join_cube(choice, &group)) group.n /= 2;
-        if (group.n < JOIN_CUBE_LEAST) return;
-        for (int i = 0; i < group.n; i++) is_left[group.riders[i]] = false;
-        at += group.n;
-    }
+    const Launch *launch = run->launch;
+    return (ShareRider){ .self = run,
+                         .number = (u64)number,
+                         .ways = (run->can_cube ? SHARE_BIT(SHARE_COLUMNS) : 0) |
+                                 (run->joins ? SHARE_BIT(SHARE_JOINS) : 0) |
+                                 (run->can_fuse ? SHARE_BIT(SHARE_FUSED) : 0) |
+                                 (run->can_sieve ? SHARE_BIT(SHARE_SIEVED) : 0),
+                         .shape = run->shape_key,
+                         .text = run->text_key,
+                         .member = { launch->woven, launch->source, gpu_join_cube_form(run) },
+                         .facts = run->facts,
+                         .fuse_bytes = groups_bytes(run) };
 }
 
-// Riders of the shape of FIRST; ONLY_READY: whose join tables are here.
-static void list_shape(const UnitChoice *choice, int first, const bool *is_left, bool only_ready, JoinGroup *group)
+// Those that want something of the run.  NUMBERS: which of the wave they are.
+static int list_riders(const Wave *wave, Arena *arena, ShareRider *riders, int *numbers)
 {
-    const Wave *wave = choice->wave;
-    group->n = 0;
-    for (int r = first; r < wave->n_riders; r++) {
-        GpuRun *run = wave->riders[r];
-        if (!is_left[r] || (only_ready && !gpu_join_cube_can(run)) ||
-            !gpu_join_cube_fits(wave->riders[first], run) || !see_same(wave, wave->riders[first], run))
-            continue;
-        group->riders[group->n] = r, group->runs[group->n++] = run;
-    }
-}
-
-// Queries meet whether their tables are here or not: only then is their kernel made, and tables are fetched.
-static void make_join_cubes(UnitChoice *choice, bool *is_left)
-{
-    Wave     *wave = choice->wave;
-    bool     *is_tried = calloc((size_t)wave->n_riders + 1, sizeof *is_tried);
-    JoinGroup group = { .riders = calloc((size_t)wave->n_riders + 1, sizeof(int)),
-                        .runs = calloc((size_t)wave->n_riders + 1, sizeof(GpuRun *)) };
+    ChunkSets sets = { .map = map_new(arena), .chunks = arena_array(arena, u8, wave->n_chunks + 1) };
+    int       n = 0;
     for (int r = 0; r < wave->n_riders; r++) {
-        if (!is_left[r] || is_tried[r] || !wave->riders[r]->joins) continue;
-        list_shape(choice, r, is_left, false, &group);
-        for (int i = 0; i < group.n; i++) is_tried[group.riders[i]] = true;
-        if (group.n < JOIN_CUBE_LEAST || !gpu_join_cube_meets(wave->gpu, group.runs, group.n)) continue;
-        list_shape(choice, r, is_left, true, &group);
-        make_join_cube(choice, &group, is_left);
+        ShareRider rider = describe(wave->riders[r], r);
+        if (!set_wants(wave, wave->riders[r], &sets, &rider)) continue;
+        if (wave->riders[r]->joins) set_sees(wave, wave->riders[r], &sets, &rider);
+        riders[n] = rider, numbers[n++] = r;
     }
-    free(group.riders);
-    free(group.runs);
-    free(is_tried);
-}
-
-// ---- sieves, and kernels of several ---------------------------------------------------------------------------------
-
-// All riders whose tests a sieve can make; IS_LEFT: not in a cube already.
-static void make_sieve(UnitChoice *choice, const bool *is_left)
-{
-    Wave   *wave = choice->wave;
-    GpuRun *runs[SIEVE_RIDERS] = { 0 };
-    int     riders[SIEVE_RIDERS], taken[SIEVE_RIDERS], n = 0;
-    bool    took[SIEVE_RIDERS];
-    Unit    unit = { 0 };
-    for (int r = 0; r < wave->n_riders && n < SIEVE_RIDERS; r++)
-        if (is_left[r] && wave->riders[r]->can_sieve) riders[n] = r, runs[n++] = wave->riders[r];
-    unit.sieve = n ? gpu_sieve_of(wave, runs, n, took) : NULL;
-    if (!unit.sieve) return;
-    for (int i = 0; i < n; i++)
-        if (took[i]) taken[unit.n_riders++] = riders[i];
-    add_unit(choice, &unit, taken);
-}
-
-// Forgets those that are in a unit by now.
-static void keep_left(UnitChoice *choice, bool *is_left)
-{
-    int n_left = 0;
-    for (int u = 0; u < choice->n_units; u++)
-        for (int i = 0; i < choice->units[u].n_riders; i++) is_left[choice->units[u].riders[i]] = false;
-    for (int i = 0; i < choice->n_left; i++)
-        if (choice->left[i] >= 0 && is_left[choice->left[i]]) choice->left[n_left++] = choice->left[i];
-    choice->n_left = n_left;
-}
-
-// Some could only have been in a cube.
-static void keep_fusible(UnitChoice *choice)
-{
-    int n_left = 0;
-    for (int i = 0; i < choice->n_left; i++)
-        if (left_rider(choice, i)->can_fuse) choice->left[n_left++] = choice->left[i];
-    choice->n_left = n_left;
-}
-
-static void fuse_same(UnitChoice *choice)
-{
-    static const int sizes[] = { 8, 4, 2 };
-    for (int first = 0, end; first < choice->n_left; first = end) {
-        const KernelName name = name_of(left_rider(choice, first));
-        for (end = first + 1; end < choice->n_left && is_named(&name, left_rider(choice, end));) end++;
-        int at = first;
-        for (int s = 0; s < COUNT_OF(sizes); s++)
-            while (end - at >= sizes[s]) {
-                int places[FUSE_MOST];
-                for (int i = 0; i < sizes[s]; i++) places[i] = at + i;
-                if (!add_fused(choice, places, sizes[s], true)) break;
-                at += sizes[s];
-            }
-    }
-}
-
-// The first of each of a rider's partners that is there, in the order of the partnership.
-static int list_partners(const UnitChoice *choice, const Partners *partners, int *places)
-{
-    int n = 0;
-    for (int p = 0; p < partners->n_members; p++)
-        for (int i = next_unused(choice, 0); i < choice->n_left; i = next_unused(choice, i + 1))
-            if (is_named(&partners->names[p], left_rider(choice, i))) {
-                places[n++] = i;
-                break;
-            }
     return n;
 }
 
-static void fuse_others(UnitChoice *choice)
+static double rows_of(const Wave *wave)
 {
-    Gpu *gpu = choice->wave->gpu;
-    for (int i = next_unused(choice, 0); i < choice->n_left; i = next_unused(choice, i + 1))
-        if (!partners_of(gpu, left_rider(choice, i))) find_partners(gpu, left_rider(choice, i));
-    for (Partners *partners = gpu->partners; partners; partners = partners->next) {
-        int places[FUSE_OTHERS];
-        const int n = list_partners(choice, partners, places);
-        if (n > 1 && !add_fused(choice, places, n, false) && n == 3) add_fused(choice, places, 2, false);
-    }
-}
-
-// Few, and mostly in order from the run before.
-static void sort_by_name(UnitChoice *choice)
-{
-    for (int i = 1; i < choice->n_left; i++)
-        for (int at = i; at > 0 && comes_before(left_rider(choice, at), left_rider(choice, at - 1)); at--) {
-            const int swap = choice->left[at];
-            choice->left[at] = choice->left[at - 1], choice->left[at - 1] = swap;
-        }
+    double n = 0;
+    for (int k = 0; k < wave->n_chunks; k++) n += wave->chunks[k].chunk->n_rows;
+    return n;
 }
 
 static bool wants_any(const Wave *wave, const GpuRun *run)
@@ -552,34 +348,48 @@ static bool wants_any(const Wave *wave, const GpuRun *run)
     return false;
 }
 
-// Cubes first, as they cost the same for any number of queries, those over joins after those that need no classes of
-// keys; then a sieve for all others that it suits; then kernels of several; the rest by themselves.
-int units_choose(Wave *wave, Unit *units, int *riders)
+static ShareChoice choose(Wave *wave, Arena *arena, const ShareRider *riders, int n_riders)
 {
-    UnitChoice choice = { .wave = wave,
-                          .units = units,
-                          .riders = riders,
-                          .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };
-    bool  *is_left = calloc((size_t)wave->n_riders + 1, sizeof *is_left);
-    for (int r = 0; r < wave->n_riders; r++) {
-        is_left[r] = wants_any(wave, wave->riders[r]);
-        if (is_left[r] && (wave->riders[r]->can_fuse || wave->riders[r]->can_cube)) choice.left[choice.n_left++] = r;
+    static const int sizes[] = { FUSE_MOST, 4, 2, 0 };
+    UnitChoice       choice = { .wave = wave, .args_left = gpu_cubes_args_bytes() };
+    const double     rows = rows_of(wave);
+    const ShareWays  ways = { .costs = &share_gpu_costs,
+                              .device = &choice,
+                              .limits = { [SHARE_COLUMNS] = { CUBE_LEAST, CUBE_MOST, CUBES_MOST },
+                                          [SHARE_JOINS] = { 2, INT_MAX, JOIN_CUBES },
+                                          [SHARE_FUSED] = { 2, FUSE_MOST, 0 },
+                                          [SHARE_SIEVED] = { 2, rows < SIEVE_ROWS_LEAST ? 0 : SIEVE_RIDERS, 1 } },
+                              .rows = MAX_OF(rows, 1),
+                              .near_bytes = (double)wave->gpu->shared_most,
+                              .fuse_bytes = GROUPS_BYTES,
+                              .fuse_sizes = sizes,
+                              .fuse_others = FUSE_OTHERS,
+                              .fits = fits,
+                              .make = make,
+                              .meet = meet,
+                              .can = can,
+                              .is_made = is_made };
+    return share_choose(arena, &wave->gpu->share, &ways, riders, n_riders);
+}
+
+int units_choose(Wave *wave, Unit *units, int *room)
+{
+    if (wave->n_riders == 1) {
+        *room = 0, units[0] = (Unit){ .n_riders = 1, .riders = room, .gain = 1 };
+        return wants_any(wave, wave->riders[0]);
     }
-    sort_by_name(&choice);
-    make_cubes(&choice);
-    keep_left(&choice, is_left);
-    make_join_cubes(&choice, is_left);
-    keep_left(&choice, is_left);
-    make_sieve(&choice, is_left);
-    keep_left(&choice, is_left);
-    keep_fusible(&choice);
-    fuse_same(&choice);
-    fuse_others(&choice);
-    keep_left(&choice, is_left);
-    for (int r = 0; r < wave->n_riders; r++)
-        if (is_left[r]) add_unit(&choice, &(Unit){ .n_riders = 1 }, &r);
-    free(is_left);
-    free(choice.left);
+    Arena            *arena = arena_new(NULL, "choice");
+    ShareRider       *riders = arena_array(arena, ShareRider, wave->n_riders + 1);
+    int              *numbers = arena_array(arena, int, wave->n_riders + 1);
+    const ShareChoice choice = choose(wave, arena, riders, list_riders(wave, arena, riders, numbers));
+    for (int u = 0; u < choice.n_units; u++) {
+        const ShareUnit *chosen = &choice.units[u];
+        units[u] = chosen->handle ? *(Unit *)chosen->handle : (Unit){ 0 };
+        units[u].riders = room, units[u].n_riders = chosen->n_riders, units[u].gain = chosen->gain;
+        for (int i = 0; i < chosen->n_riders; i++) *room++ = numbers[chosen->riders[i]];
+        free(chosen->handle);
+    }
+    arena_free(arena);
     return choice.n_units;
 }
 
@@ -628,7 +438,7 @@ static void report_launch(Wave *wave, const Unit *unit, const Grid *grid)
     for (int i = 0; i < unit->n_riders; i++) {
         Launch *launch = wave->riders[unit->riders[i]]->launch;
         wave->riders[unit->riders[i]]->n_fused_chunks = (u64)unit->n_chunks;
-        launch->out.woven_as = "fused", launch->out.n_woven = unit->n_riders, launch->out.gain = unit->fused->gain;
+        launch->out.woven_as = "fused", launch->out.n_woven = unit->n_riders, launch->out.gain = unit->gain;
         launch->out.cube = (CubeFigures){ 0 };
         schedule_note(&launch->out.gpu, &unit->kernel, grid);
     }
@@ -654,11 +464,8 @@ void units_free(Gpu *gpu)
         next = fused->next;
         free(fused);
     }
-    for (Partners *partners = gpu->partners, *next; partners; partners = next) {
-        next = partners->next;
-        free(partners);
-    }
-    gpu->fused = NULL, gpu->partners = NULL;
+    gpu->fused = NULL;
+    share_kept_free(&gpu->share);
     gpu_cubes_free(gpu);
     gpu_join_cubes_free(gpu);
     gpu_sieves_free(gpu);

@@ -17,15 +17,16 @@ typedef struct Unit {                  // of a run: what is one launch
     GpuJoinCube        *join_cube;
     GpuSieve           *sieve;
     GpuRun             kernel;                     // fused: shape and code
+    double             gain;                       // expected: time alone / together
     int                n_chunks, *chunks;          // fused or a cube: of the wave; what else a rider wants goes through
                                                    // its own kernel
     Parts              parts;
 } Unit;
 
 bool        unit_suits(const GpuRun *run);
-u64         unit_columns(const GpuRun *run);                 // see GpuRun.columns
-// UNITS, RIDERS: room for as many as the wave has riders.  Returns how many units there are.
-int         units_choose(Wave *wave, Unit *units, int *riders);
+void        unit_look(GpuRun *run, Arena *arena);            // what tells which runs go together, within ARENA
+// UNITS, ROOM: space for as many as the wave has riders.  Returns how many units there are.
+int         units_choose(Wave *wave, Unit *units, int *room);
 u64         unit_args_bytes(const GpuRun *run);                                // that a chunk needs more, at most
 void        unit_write(Wave *wave, const Parts *parts, Unit *unit);            // its parts, in the args of the run
 weft_status unit_launch_fused(Wave *wave, const Unit *unit, Error *err);

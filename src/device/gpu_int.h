@@ -27,6 +27,7 @@
 #include "device/frames.h"
 #include "device/gpu_driver.h"
 #include "model/model.h"
+#include "share/choose.h"
 
 enum {
     N_STREAMS = 32,                    // shared by launches
@@ -165,6 +166,8 @@ typedef struct GpuRun {
     bool         can_fuse, can_cube, can_sieve;            // worked out when it gets on
     struct JoinRide *joins;            // gpu_join_cube.c; NULL: it is for no cube over joins
     u64          columns;              // that it reads, hashed
+    const ShareFacts *facts;           // what the cost model knows of it; NULL: it is served by itself
+    u64          shape_key, text_key;  // see choose.h
     u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
     bool         is_join_cubed;        // the cube is one over joins
     bool         was_woven, was_fused, was_cubed, was_sieved, was_join_cubed;  // in any run
@@ -279,7 +282,7 @@ struct Gpu {
     CodeEntry        *_Atomic kernels; // added under the lock, and none goes
     MadeTable        *made;            // tables and chunks that it made
     struct FusedKernel *fused;         // used by the dispatcher only, as the next one
-    struct Partners  *partners;
+    ShareKept         share;           // what choices remember
     struct CubeKernel *cubes;
     CodeEntry        *fold_kernel;     // gpu_cube.c; NULL: not needed yet
     Shape             fold_shape;

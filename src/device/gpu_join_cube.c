@@ -18,15 +18,10 @@
 //
 // What is sent: atoms only when a new test has split some; the rest is small.  It goes in the stream of the first
 // query, and an event of the shape tells later cubes that atoms they find have come.
-//
-// Cost model, in nanoseconds: bytes that are read, in terms of what the card reads meanwhile (compare gpu_sieve.c),
-// what a launch costs, and what the host needs to make classes.  All constants are estimates, to be measured on a card,
-// but for LAUNCH_NS.
 
 #include "device/gpu_join_cube.h"
 #include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
-#include "share/share.h"
 
 #include <stdlib.h>
 
@@ -35,22 +30,8 @@
 #define KEPT_SHARE    32               // and 1 / this of the database's memory
 #define MET_BEFORE    2
 #define ITEMS_AT_FIRST 8               // rows per thread, though cells may be far: few rows get there
-#define TRIED_AGAIN   64               // meetings of queries of which not even two found room
 #define CELLS_MOST    ((u64)4 << 20)   // bytes: of 50 MB or so of L2, with columns passing through
 #define MEMORY_SHARE  8                // of the pool: 1 / this, at most
-#define GAIN_LEAST    1.2
-#define SIEVE_GAIN    1.1              // over the same queries in a sieve
-#define LOOK_BYTES    2.0              // of a look-up in tables that L1 holds, and for one that it does not
-#define LOOK_FAR      6.0
-#define NEAR_VALUES   16384.0
-#define ADD_BYTES     16.0
-#define SECTOR_BYTES  32.0
-#define SIEVE_LOOK    5.0              // of a column, for 64 queries
-#define LAUNCH_NS     4.6e3
-#define MAKE_NS       30e3             // of the host, for a cube;
-#define VALUE_NS      0.15             // for each value of a column that a new test looks at,
-#define ROW_NS        2.0              // and for each that passes
-#define BYTES_PER_NS  3000.0           // that the card reads
 
 enum { KEY_ATOMS = 2, KEY_BODY = 3 };  // of copies, as KEY_TABLE
 
@@ -78,8 +59,6 @@ typedef struct JoinShape {             // lives as long as the device
     int         n_members;
     u64        *members;               // numbers of launches
     u64         used;                  // when
-    int         n_most;                // members that may find room, as far as is known
-    int         n_passed_over;         // times, since not even the fewest found it
     GpuEvent    sent;                  // all that was sent for cubes of this shape
     bool        has_sent;
     struct JoinShape *next;
@@ -220,6 +199,8 @@ void gpu_join_cube_forget(GpuRun *run)
 
 bool gpu_join_cube_can(const GpuRun *run) { return run->joins && run->joins->has_tables; }
 
+const CubeForm *gpu_join_cube_form(const GpuRun *run) { return run->joins ? &run->joins->form : NULL; }
+
 bool gpu_join_cube_fits(const GpuRun *a, const GpuRun *b)
 {
     return a->joins && b->joins && weave_is_same_form(&a->joins->form, &b->joins->form);
@@ -233,25 +214,13 @@ static SlotMember *slot_members(GpuRun *const *runs, int n)
     return members;
 }
 
-static double look_bytes(const SlotMember *member, int test)
-{
-    return slots_values(member, test) <= NEAR_VALUES ? LOOK_BYTES : LOOK_FAR;
-}
-
-static int column_width(const SlotMember *member, int test)
-{
-    const int column = member->woven->columns[member->form->tests[test].column];
-    return MAX_OF(member->source->columns[column].width, 1);
-}
-
 // ---- code -----------------------------------------------------------------------------------------------------------
 
 static void choose_order(JoinShape *shape, GpuRun *const *runs, int n)
 {
     SlotMember *members = slot_members(runs, n);
     double      costs[CUBE_TESTS];
-    for (int t = 0; t < shape->form.n_tests; t++)
-        costs[t] = column_width(&members[0], t) + look_bytes(&members[0], t);
+    cost_join_looks(&share_gpu_costs, &members[0], costs);
     slots_order(members, n, costs, shape->order);
     free(members);
 }
@@ -262,7 +231,7 @@ static JoinShape *new_shape(GpuRun *const *runs, int n)
     const CubeForm *form = &runs[0]->joins->form;
     Arena          *arena = arena_new(NULL, "join shape");
     JoinShape      *shape = arena_make(arena, JoinShape);
-    shape->arena = arena, shape->table = launch->table, shape->form = *form, shape->n_most = INT32_MAX / 4;
+    shape->arena = arena, shape->table = launch->table, shape->form = *form;
     shape->form.key = arena_strndup(arena, form->key, form->length);
     choose_order(shape, runs, n);
     shape->woven = weave_join_cube(arena, &(FuseMember){ launch->woven, launch->source->chunk_column }, form,
@@ -319,79 +288,18 @@ static CodeEntry *collect_kernel(Gpu *gpu)
 static bool is_ready(const CodeEntry *kernel) { return kernel && kernel->state == KERNEL_READY; }
 
 // The kernel whose cells are in memory that all blocks share comes first: it will do for any number of cells.
-bool gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n)
+ShareMade gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n)
 {
     JoinShape *shape = shape_of(gpu, runs, n);
-    if (!shape) return false;
+    if (!shape) return SHARE_NO;
     const CodeEntry *collect = collect_kernel(gpu);
     if (!shape->kernels[0] && ++shape->n_met >= MET_BEFORE) ask_for(gpu, shape, false);
     if (is_ready(shape->kernels[0]) && is_ready(collect)) shape->is_ready = true;
-    return shape->is_ready;
+    if (shape->is_ready) return SHARE_DONE;
+    return shape->kernels[0] && shape->kernels[0]->state == KERNEL_FAILED ? SHARE_NO : SHARE_LATER;
 }
 
-// ---- whether it pays ------------------------------------------------------------------------------------------------
-
-static double row_bytes(const GpuRun *run)
-{
-    double bytes = 0;
-    for (int c = 0; c < run->launch->woven->n_columns; c++)
-        bytes += MAX_OF(run->launch->source->columns[run->launch->woven->columns[c]].width, 1);
-    return bytes;
-}
-
-static u64 rows_of(const Wave *wave)
-{
-    u64 n = 0;
-    for (int k = 0; k < wave->n_chunks; k++) n += wave->chunks[k].chunk->n_rows;
-    return n;
-}
-
-static bool was_counted(const SlotMember *members, int m, int t)
-{
-    for (int b = 0; b < m; b++) {
-        const JoinTable *before = members[b].form->tests[t].table;
-        if (before && before->id == members[m].form->tests[t].table->id) return true;
-    }
-    return false;
-}
-
-// Of the host's time, for classes that are yet to be made.
-static double make_ns(const SlotMember *members, int n)
-{
-    double ns = MAKE_NS;
-    for (int t = 0; t < members[0].form->n_tests; t++)
-        for (int m = 0; m < n; m++) {
-            const JoinTable *table = members[m].form->tests[t].table;
-            if (!table || was_counted(members, m, t)) continue;
-            ns += VALUE_NS * slots_values(&members[m], t) + ROW_NS * (double)table->n_rows;
-        }
-    return ns;
-}
-
-typedef struct Expected { double alone, together, sieved; } Expected;         // bytes of a row; then nanoseconds
-
-// In each place the rows are looked at that any of them has left by then.  A sieve has each column once for all of them
-// and 64 others at most; what it leaves is read by each.
-static Expected expect(const JoinShape *shape, GpuRun *const *runs, const SlotMember *members, int n)
-{
-    Expected     expected = { 0 };
-    const Woven *woven = members[0].woven;
-    double      *left = malloc((size_t)n * sizeof *left), any = 1;
-    for (int m = 0; m < n; m++) left[m] = 1, expected.alone += row_bytes(runs[m]);
-    for (int d = 0; d < shape->form.n_tests; d++) {
-        const int    t = shape->order[d];
-        const double width = column_width(&members[0], t);
-        expected.together += any * (width + look_bytes(&members[0], t));
-        expected.sieved += (width + SIEVE_LOOK) * ((n + 63) / 64);
-        any = 0;
-        for (int m = 0; m < n; m++) left[m] *= slots_pass(&members[m], t), any += left[m];
-        any = MIN_OF(any, 1);
-    }
-    for (int m = 0; m < n; m++) expected.sieved += left[m] * (woven->n_columns + 2) * SECTOR_BYTES;
-    expected.together += any * (SECTOR_BYTES + ADD_BYTES * MIN_OF(woven->n_state, 8));
-    free(left);
-    return expected;
-}
+// ---- what was made before -------------------------------------------------------------------------------------------
 
 static JoinShape *known_shape(const GpuRun *run)
 {
@@ -413,26 +321,13 @@ static bool find_members(const JoinShape *shape, GpuRun *const *runs, int n, int
     return true;
 }
 
-static double run_ns(double row_bytes, double rows, int n_launches)
-{
-    return row_bytes * rows / BYTES_PER_NS + LAUNCH_NS * n_launches;
-}
-
-bool gpu_join_cube_pays(const Wave *wave, GpuRun *const *runs, int n, double *gain)
+bool gpu_join_cube_is_made(GpuRun *const *runs, int n)
 {
     const JoinShape *shape = known_shape(runs[0]);
-    if (n < JOIN_CUBE_LEAST || !shape) return false;
-    int         *numbers = calloc((size_t)n, sizeof *numbers);
-    SlotMember  *members = slot_members(runs, n);
-    Expected     expected = expect(shape, runs, members, n);
-    const double rows = (double)rows_of(wave),
-                 made_ns = find_members(shape, runs, n, numbers) ? 0 : make_ns(members, n);
-    free(members);
+    int             *numbers = calloc((size_t)n, sizeof *numbers);
+    const bool       is_made = shape && find_members(shape, runs, n, numbers);
     free(numbers);
-    expected.alone = run_ns(expected.alone, rows, n), expected.sieved = run_ns(expected.sieved, rows, n + 2);
-    expected.together = run_ns(expected.together, rows, 2) + made_ns;
-    *gain = expected.alone / expected.together;
-    return *gain >= GAIN_LEAST && (!runs[0]->can_sieve || expected.sieved >= SIEVE_GAIN * expected.together);
+    return is_made;
 }
 
 // ---- slots ----------------------------------------------------------------------------------------------------------
@@ -781,31 +676,19 @@ static bool is_small(const Gpu *gpu, const GpuJoinCube *cube, int n_chunks)
     return bytes <= frames_total(gpu->frames) / MEMORY_SHARE;
 }
 
-// Trying costs the host time, so what is known to be too many is not tried each time.
-static void note_room(JoinShape *shape, int n, bool has_room)
-{
-    if (!has_room) shape->n_most = MIN_OF(shape->n_most, n / 2);
-    else if (n >= shape->n_most) shape->n_most += shape->n_most / 4 + 1;
-    shape->n_passed_over = 0;
-}
-
-int gpu_join_cube_most(const GpuRun *run)
-{
-    JoinShape *shape = known_shape(run);
-    if (shape->n_most < JOIN_CUBE_LEAST && ++shape->n_passed_over >= TRIED_AGAIN) shape->n_most = JOIN_CUBE_LEAST;
-    return shape->n_most;
-}
-
-GpuJoinCube *gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, const int *chunks, int n_chunks)
+ShareMade gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, const int *chunks, int n_chunks,
+                           GpuJoinCube **made)
 {
     Gpu         *gpu = wave->gpu;
     Error        ignored = { 0 };
     GpuJoinCube *cube = new_cube(known_shape(runs[0]), runs, n, gain);
-    const bool has_room = n_chunks && has_slots(gpu, cube) && is_small(gpu, cube, n_chunks);
-    note_room(cube->shape, n, has_room);
-    if (has_room && fit_code(gpu, cube) && !send_all(wave, cube, chunks, n_chunks, &ignored)) return cube;
+    const bool   has_room = has_slots(gpu, cube) && is_small(gpu, cube, n_chunks);
+    if (has_room && n_chunks && fit_code(gpu, cube) && !send_all(wave, cube, chunks, n_chunks, &ignored)) {
+        *made = cube;
+        return SHARE_DONE;
+    }
     gpu_join_cube_free(cube);
-    return NULL;
+    return has_room ? SHARE_NO : SHARE_TOO_MANY;
 }
 
 static u64 kept_bytes(const JoinShape *shape)

@@ -2,9 +2,8 @@
 //
 //     gpu_join_cube_look(run);                            // in the query's thread: its form, and its tables
 //     if (gpu_join_cube_fits(runs[0], runs[1])) ...       // in the dispatcher's, as all that follows
-//     if (!gpu_join_cube_meets(gpu, runs, n)) ...         // their kernel is not compiled yet
-//     if (!gpu_join_cube_pays(wave, runs, n, &gain)) ...
-//     GpuJoinCube *cube = gpu_join_cube_of(wave, runs, n, gain, ...);     // NULL: too many cells, or no memory
+//     if (gpu_join_cube_meets(gpu, runs, n) != SHARE_DONE) ...    // their kernel is not compiled yet
+//     if (gpu_join_cube_of(wave, runs, n, gain, ..., &cube) != SHARE_DONE) ...    // too many cells, or no memory
 //     TRY(gpu_join_cube_launch(wave, cube, ...));         // the cube's kernel, then one that collects cells
 //     gpu_join_cube_free(cube);
 //     gpu_join_cube_forget(run);                          // in the query's thread, when it has got off
@@ -14,20 +13,19 @@
 
 #include "device/gpu_wave.h"
 
-enum { JOIN_CUBE_LEAST = 2 };          // queries
-
 typedef struct GpuJoinCube GpuJoinCube;
 
 void         gpu_join_cube_look(GpuRun *run);
 void         gpu_join_cube_forget(GpuRun *run);
 bool         gpu_join_cube_can(const GpuRun *run);          // its tables are here, too
+const CubeForm *gpu_join_cube_form(const GpuRun *run);      // NULL: it is for no such cube
 bool         gpu_join_cube_fits(const GpuRun *a, const GpuRun *b);
-bool         gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n);    // such queries met: their kernel is there
-int          gpu_join_cube_most(const GpuRun *run);         // of its shape that may find room, after they have met
-bool         gpu_join_cube_pays(const Wave *wave, GpuRun *const *runs, int n, double *gain);
+ShareMade    gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n);    // such queries met: their kernel is there
+bool         gpu_join_cube_is_made(GpuRun *const *runs, int n);            // classes of all of them were made before
 // Over these chunks of the wave, which may hold no rows for some of them.  Its tables and arguments are under way then;
-// where the device failed at that, it is NULL, too, and what is the matter will show.
-GpuJoinCube *gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, const int *chunks, int n_chunks);
+// where the device failed at that, it is SHARE_NO, too, and what is the matter will show.
+ShareMade    gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, const int *chunks, int n_chunks,
+                              GpuJoinCube **cube);
 weft_status  gpu_join_cube_launch(Wave *wave, const GpuJoinCube *cube, Error *err);
 void         gpu_join_cube_free(GpuJoinCube *cube);
 void         gpu_join_cubes_free(Gpu *gpu);

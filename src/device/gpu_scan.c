@@ -1215,10 +1215,12 @@ static void finish_early(GpuRun *run)
 weft_status scan_ride(GpuRun *run, Error *err)
 {
     Gpu       *gpu = run->gpu;
+    Arena     *arena = arena_new(NULL, "ride");
+    unit_look(run, arena);
     const bool can_fuse = unit_suits(run), can_cube = gpu_cube_suits(run), can_sieve = gpu_sieve_suits(run);
     gpu_join_cube_look(run);
     pthread_mutex_lock(&gpu->lock);
-    run->can_fuse = can_fuse, run->can_cube = can_cube, run->can_sieve = can_sieve, run->columns = unit_columns(run);
+    run->can_fuse = can_fuse, run->can_cube = can_cube, run->can_sieve = can_sieve;
     run->n_wanted = 0, run->asked_until = 0, run->n_prefetches = 0;
     run->at_stream = run->stream_number;
     run->is_issued = false;
@@ -1247,6 +1249,8 @@ weft_status scan_ride(GpuRun *run, Error *err)
     if (status) *err = run->error;
     pthread_mutex_unlock(&gpu->lock);
     gpu_join_cube_forget(run);
+    run->facts = NULL;
+    arena_free(arena);
     finish_early(run);
     return status;
 }

@@ -5,13 +5,10 @@
 //                         [KernelArgs of t_sieve by chunk | columns | params | state]
 //     streams             first rider: t_who, t_sieve ──> all riders: their own kernels over their rows
 //
-// Cost model, in bytes per row that a query alone would read meanwhile: alone it reads its columns.  Together they read
-// the columns that are tested once, look each of them up (in shared memory for LOOK_BYTES, else for LOOK_FAR), and then
-// each query reads its rows, a sector for each column of each row.  Worth it from GAIN_LEAST on.  A query that keeps a
-// large share of its rows is better off alone.  Measured on an H200 with the tests of the 13 queries of SSB, 120 M
-// rows: t_sieve 1.12 ms (blocks of 1024 threads, for which its registers and tables leave room; 1.18 with 512), without
-// part 0.74, without part and customer 0.48; their own kernels over the rows left 0.02 to 0.11 ms each, instead of 0.22
-// to 0.6.
+// Whether it pays is decided in src/share (cost_sieve).  A query that keeps a large share of its rows is better off
+// alone.  Measured on an H200 with the tests of the 13 queries of SSB, 120 M rows: t_sieve 1.12 ms (blocks of 1024
+// threads, for which its registers and tables leave room; 1.18 with 512), without part 0.74, without part and customer
+// 0.48; their own kernels over the rows left 0.02 to 0.11 ms each, instead of 0.22 to 0.6.
 //
 // One kernel for all sets of queries over a table: it has every column that was ever tested there, SIEVE_COLUMNS at
 // most, those with small tables first, and does not load columns that no query tests in this run.  So it is compiled
@@ -24,15 +21,8 @@
 
 #include <stdlib.h>
 
-#define SPAN_MOST     ((i128)1 << 22)  // values of a column
-#define ROWS_LEAST    ((u64)1 << 12)   // of a run
 #define PASS_MOST     0.25
-#define GAIN_LEAST    1.2
 #define MET_BEFORE    2
-#define SECTOR_BYTES  32.0
-#define LOOK_BYTES    1.2
-#define LOOK_FAR      5.0
-#define TEST_BYTES    4.0              // of a query's test of a value, when the tables are made
 #define WAVES         8                // blocks, in multiples of what fits the multiprocessors at once, at most: 120 M
                                        // rows took 1.12 ms with 8, 1.21 with 2
 #define FETCH_SHARE   4                // of tables that all blocks fetch: 1 / this of the rows' bytes, unless
@@ -106,34 +96,13 @@ static int column_number(const GpuRun *run, const Sieve *sieve)
 
 static bool is_usable(const GpuRun *run, const Sieve *sieve)
 {
-    const SourceColumn *column = source_column(run, sieve);
-    return column->width && column->range.known && column->range.low <= column->range.high &&
-           column->range.high - column->range.low < SPAN_MOST;
-}
-
-// The share of rows that a usable sieve is expected to leave.  Of a join whose table cannot be looked up here, the
-// range of its keys is tested, no more.
-static double sieve_share(const GpuRun *run, const Sieve *sieve)
-{
-    const Range *range = &source_column(run, sieve)->range;
-    const double low = MAX_OF((double)sieve->low, (double)range->low),
-                 high = MIN_OF((double)sieve->high, (double)range->high);
-    if (sieve->table) return sieve->pass;
-    return MAX_OF(high - low + 1, 0) / ((double)(range->high - range->low) + 1);
-}
-
-static double pass_share(const GpuRun *run)
-{
-    double pass = 1;
-    for (int s = 0; s < run->launch->woven->n_sieves; s++)
-        if (is_usable(run, &run->launch->woven->sieves[s])) pass *= sieve_share(run, &run->launch->woven->sieves[s]);
-    return pass;
+    return share_is_sievable(&share_gpu_costs, source_column(run, sieve));
 }
 
 bool gpu_sieve_suits(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    return wave_may_share(run) && woven->can_pick && strlen(woven->name) < NAME_BYTES && pass_share(run) <= PASS_MOST;
+    return wave_may_share(run) && woven->can_pick && strlen(woven->name) < NAME_BYTES && run->facts->pass <= PASS_MOST;
 }
 
 bool gpu_sieve_tests(const GpuRun *run, int column)
@@ -192,19 +161,23 @@ static void add_columns(SieveTable *table, const GpuRun *run)
 }
 
 // Where a sieve of a run is looked up; -1: nowhere, its kernel tests it.  Widths can differ between snapshots.
+static int place_in(const SieveTable *table, const GpuRun *run, const Sieve *test)
+{
+    const int c = is_usable(run, test) ? find_column(table, column_number(run, test)) : -1;
+    return c >= 0 && table->widths[c] == source_column(run, test)->width ? c : -1;
+}
+
 static int place_of(const GpuSieve *sieve, const GpuRun *run, const Sieve *test)
 {
-    const int c = is_usable(run, test) ? find_column(sieve->table, column_number(run, test)) : -1;
-    return c >= 0 && sieve->table->widths[c] == source_column(run, test)->width ? c : -1;
+    return place_in(sieve->table, run, test);
 }
 
 // The share that its sieves leave here: of the columns that have a place.
-static double placed_share(const GpuSieve *sieve, const GpuRun *run)
+static double placed_share(const SieveTable *table, const GpuRun *run)
 {
     double pass = 1;
     for (int s = 0; s < run->launch->woven->n_sieves; s++)
-        if (place_of(sieve, run, &run->launch->woven->sieves[s]) >= 0)
-            pass *= sieve_share(run, &run->launch->woven->sieves[s]);
+        if (place_in(table, run, &run->launch->woven->sieves[s]) >= 0) pass *= run->facts->tests[s].pass;
     return pass;
 }
 
@@ -275,8 +248,8 @@ static u32 groups_bytes(const GpuRun *run)
 
 static bool is_ready(const CodeEntry *kernel) { return kernel && kernel->state == KERNEL_READY; }
 
-// Its kernel over some of the rows, if that is there; they have met once more.
-static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
+// Its kernel over some of the rows; it was met once more.
+static const PickedKernel *meet_picked(Gpu *gpu, const GpuRun *run)
 {
     PickedKernel *picked = find_picked(gpu, run);
     if (!picked->kernel && ++picked->n_met >= MET_BEFORE)
@@ -286,6 +259,19 @@ static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
                                                     .shared_groups = picked->groups,
                                                     .is_picked = true },
                                      &picked->shape);
+    return picked;
+}
+
+bool gpu_sieve_can(Gpu *gpu, GpuRun *run)
+{
+    SieveTable *table = find_table(gpu, run->launch->table);
+    add_columns(table, run);
+    return placed_share(table, run) <= PASS_MOST && is_ready(meet_picked(gpu, run)->kernel);
+}
+
+static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
+{
+    PickedKernel *picked = find_picked(gpu, run);
     ASSERT(sieve->n_riders < SIEVE_RIDERS);
     SievedRider *rider = &sieve->riders[sieve->n_riders];
     if (!kernel_fit(gpu, picked->kernel, &picked->shape, groups_bytes(run), run->launch->woven, &rider->kernel))
@@ -322,7 +308,7 @@ static bool has_code(Gpu *gpu, GpuSieve *sieve)
            kernel_fit(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
 }
 
-// ---- whether it pays, and room for it -------------------------------------------------------------------------------
+// ---- room for it ----------------------------------------------------------------------------------------------------
 
 // All values that the column has for any of them: their snapshots may differ.
 static void cover_columns(GpuSieve *sieve)
@@ -343,35 +329,6 @@ static void cover_columns(GpuSieve *sieve)
             column->size = (u64)highs[c] - (u64)column->low + 1;
         }
     }
-}
-
-static double row_bytes(const GpuRun *run)
-{
-    double bytes = 0;
-    for (int c = 0; c < run->launch->woven->n_columns; c++)
-        bytes += MAX_OF(run->launch->source->columns[run->launch->woven->columns[c]].width, 1);
-    return bytes;
-}
-
-// ROWS: of the run; the tables are made for each one anew.
-static bool pays(const Gpu *gpu, GpuSieve *sieve, u64 rows)
-{
-    const u32 near = near_tables(sieve->table, sieve->lane, gpu->shared_most);
-    double    alone = 0, together = 0;
-    for (int c = 0; c < sieve->table->n_columns; c++)
-        if (sieve->columns[c].wants) together += sieve->table->widths[c] + (near >> c & 1 ? LOOK_BYTES : LOOK_FAR);
-    for (int r = 0; r < sieve->n_riders; r++) {
-        const GpuRun *run = sieve->riders[r].run;
-        alone += row_bytes(run);
-        // Bits written and read.
-        together += placed_share(sieve, run) * (run->launch->woven->n_columns + 2) * SECTOR_BYTES + 1.0 / 4;
-        for (int s = 0; s < run->launch->woven->n_sieves; s++) {
-            const int c = place_of(sieve, run, &run->launch->woven->sieves[s]);
-            if (c >= 0) together += TEST_BYTES * (double)sieve->columns[c].size / (double)rows;
-        }
-    }
-    sieve->gain = alone / together;
-    return sieve->n_riders > 1 && sieve->gain >= GAIN_LEAST;
 }
 
 static u64 bits_bytes(const Chunk *chunk) { return args_rounded(((u64)chunk->n_rows + 7) / 8 + 8); }
@@ -413,26 +370,20 @@ static u64 rows_of(const Wave *wave)
     return n;
 }
 
-GpuSieve *gpu_sieve_of(Wave *wave, GpuRun *const *runs, int n, bool *took)
+GpuSieve *gpu_sieve_of(Wave *wave, GpuRun *const *runs, int n, double gain, bool *took)
 {
     Gpu      *gpu = wave->gpu;
-    GpuSieve *sieve = NULL;
+    GpuSieve *sieve = calloc(1, sizeof *sieve);
     int       n_tests = 0;
-    memset(took, 0, (size_t)n * sizeof *took);
-    if (n < 2 || rows_of(wave) < ROWS_LEAST) return NULL;
-    sieve = calloc(1, sizeof *sieve);
-    sieve->table = find_table(gpu, runs[0]->launch->table);
-    for (int i = 0; i < n; i++) add_columns(sieve->table, runs[i]);
-    for (int i = 0; i < n && sieve->n_riders < SIEVE_RIDERS; i++) {
+    sieve->table = find_table(gpu, runs[0]->launch->table), sieve->gain = gain;
+    for (int i = 0; i < n; i++) {
         const int n_own = runs[i]->launch->woven->n_sieves;
-        took[i] = n_tests + n_own <= TESTS_MOST && placed_share(sieve, runs[i]) <= PASS_MOST &&
-                  add_rider(gpu, sieve, runs[i]);
+        took[i] = sieve->n_riders < SIEVE_RIDERS && n_tests + n_own <= TESTS_MOST && add_rider(gpu, sieve, runs[i]);
         if (took[i]) n_tests += n_own;
     }
     sieve->lane = lane_for(sieve->n_riders);
     cover_columns(sieve);
-    if (pays(gpu, sieve, rows_of(wave)) && has_code(gpu, sieve) && take_memory(wave, sieve)) return sieve;
-    memset(took, 0, (size_t)n * sizeof *took);
+    if (sieve->n_riders > 1 && has_code(gpu, sieve) && take_memory(wave, sieve)) return sieve;
     gpu_sieve_free(sieve);
     return NULL;
 }

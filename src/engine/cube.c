@@ -3,19 +3,13 @@
 // Classes are made exactly, member by member: each one splits every class that holds values it wants and values it does
 // not.  What was
 // worked out for members that left stays until the cube is made anew: classes finer than needed are right, only more.
-//
-// Cost model (nanoseconds per row, measured on one core): a row through a cube costs a look-up per column and an
-// addition per accumulator,
-// more once the cells leave L1.  Compare sieve.c for a row through the members' own kernels.
+// Whether a cube pays is decided in src/share (cost_columns).
 
 #include "engine/cube_int.h"
 
 #include <stdlib.h>
 
 #define CELL_BYTES  ((u64)1 << 19)     // of all cells of a slot: half of a usual L2
-#define ROW_NS      0.5
-#define DIM_NS      0.35
-#define ADD_NS      0.5
 
 // ---- who fits -------------------------------------------------------------------------------------------------------
 
@@ -54,22 +48,11 @@ static int find_dims(const Launch *launch, Dim *dims)
     return n_dims;
 }
 
-static void expect(const SieveMember *members, int n_members, double *alone, double *together)
+double cube_alone_ns(const SieveMember *members, int n_members)
 {
-    Dim dims[MAX_DIMS];
-    const int n_state = members[0].launch->woven->n_state,
-              n_adds = MIN_OF(n_state, 8);  // a wide float sum has many slots, a row few of them
-    *together = ROW_NS + DIM_NS * find_dims(members[0].launch, dims) + ADD_NS * n_adds;
-    *alone = 0;
-    for (int m = 0; m < n_members; m++) *alone += sieve_alone_ns(members[m].launch);
-}
-
-bool cube_pays(const SieveMember *members, int n_members, double *gain)
-{
-    double alone, together;
-    expect(members, n_members, &alone, &together);
-    *gain = alone / together;
-    return n_members > 1 && *gain > 1.1;
+    double ns = 0;
+    for (int m = 0; m < n_members; m++) ns += members[m].facts->alone;
+    return ns;
 }
 
 // ---- classes --------------------------------------------------------------------------------------------------------
@@ -231,9 +214,7 @@ Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, 
     for (int d = 0; d < cube->n_dims; d++) cover(&cube->dims[d], members, n_members);
     const Cube *base = is_usable_before(before, cube) ? before : NULL;
     bool        is_new[CUBE_MEMBERS];
-    double alone, together;
-    expect(members, n_members, &alone, &together);
-    cube->saves_ns = alone - together;
+    cube->saves_ns = cube_alone_ns(members, n_members) - cost_columns(&share_cpu_costs, members[0].facts);
     take_over(cube, base, is_new);
     if (cube->n_dims && make_classes(cube, base, is_new) && make_kernel(cube, before)) return cube;
     cube_release(cube);

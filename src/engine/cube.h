@@ -25,7 +25,6 @@ typedef struct CubeRun CubeRun;        // a chunk on its way through one
 
 bool  cube_suits(const Launch *launch);
 bool  cube_fits(const SieveMember *a, const SieveMember *b);           // both can be in one cube
-bool  cube_pays(const SieveMember *members, int n_members, double *gain);      // *GAIN: expected time alone / together
 // BEFORE, or NULL: the one of the chunk before; its classes are taken over and split further.  NULL: too many cells, or
 // no memory.
 Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, int n_members);

@@ -60,6 +60,7 @@ struct CubeRun {
 
 // With all that does not depend on classes; the kernel and its tables are to be made.
 Cube *cube_new(Budget *budget, const SieveMember *members, int n_members);
+double cube_alone_ns(const SieveMember *members, int n_members);       // expected per row, of each by itself
 // The kernel's code, in the background.  BEFORE, or NULL: a cube whose code it is if the text is the same.
 void  cube_compile(Cube *cube, const Cube *before);
 

@@ -11,15 +11,12 @@
 #include "engine/sieve.h"
 
 #define FUSE_MEMBERS 16                // what a kernel keeps per row and per member must stay in the cache
+#define FUSE_BYTES   ((u64)384 << 10)  // bytes of tiles: more leaves L2, and needs a stack of its own
 
 typedef struct Fused Fused;            // immutable once made; counted, since open chunks use it
 
 bool   fuse_suits(const Launch *launch);
 const FuseSteps *fuse_steps(Arena *arena, const Launch *launch);  // what it has in common with others is found by these
-// The members among CANDIDATES whose kernels save most when they become one, as numbers in CHOSEN, which has room for
-// FUSE_MEMBERS.
-// Returns how many; 0: it does not pay.  *GAIN: expected time alone / together.
-int    fuse_choose(const SieveMember *candidates, int n_candidates, int *chosen, double *gain);
 Fused *fuse_make(const SieveMember *members, int n_members);
 Fused *fuse_hold(Fused *fused);
 void   fuse_release(Fused *fused);                                             // NULL is fine

@@ -2,10 +2,7 @@
 //
 // The order of columns: those first that drop many rows for what a look-up costs.  It is in the kernel's text, and is
 // kept from cube to cube, since another order is another compile.
-//
-// Cost model (nanoseconds per row on one core): a look-up per column by where its table lies, for the rows that are
-// left by then; an addition per accumulator for those that are left at the end; cells that are cleared and added up
-// after each chunk.  Its constants are estimates but for SIEVE_NS, which is from one profile on a busy machine.
+// Whether it pays is decided in src/share (cost_joins, cost_slots).
 
 #include "engine/join_cube.h"
 
@@ -16,12 +13,6 @@
 
 #define MOST_CELLS     ((u64)4 << 20)  // bytes, of a thread: it may leave L2, since few rows get so far
 #define MERGED_FROM    0.4             // share of rows that the first column leaves: then the second is asked at once
-#define ROW_NS         0.4
-#define STEP_NS        1.0             // of a look-up, beside the table's distance
-#define ADD_NS         2.0
-#define SIEVE_NS       12.0            // of a sieve of up to 64, made and looked at, as with Q4.3's shape
-#define SIEVED_NS      6.0             // of a match in it
-#define CELL_NS        1.5             // cleared, and looked at when it is added up
 #define CLEARED_ROWS   1e6             // that cells are cleared for, about
 
 struct JoinCube {
@@ -53,13 +44,6 @@ const CubeForm *join_cube_form(Arena *arena, const Launch *launch)
     return form && slots_can_read(form) ? form : NULL;
 }
 
-bool join_cube_has_payloads(const CubeForm *form)
-{
-    for (int t = 0; t < form->n_tests; t++)
-        if (form->tests[t].has_payload) return true;
-    return false;
-}
-
 bool join_cube_fits(const SieveMember *a, const SieveMember *b)
 {
     return a->device == b->device && a->form && b->form && weave_is_same_form(a->form, b->form);
@@ -72,79 +56,11 @@ bool join_cube_is_like(const Cube *cube, const SieveMember *member)
 
 // ---- what it costs --------------------------------------------------------------------------------------------------
 
-static double reach_ns(double bytes) { return bytes < 32e3 ? 0.4 : bytes < 1e6 ? 1.0 : bytes < 8e6 ? 2.5 : 6; }
-
-static int n_adds(const Woven *woven) { return MIN_OF(woven->n_state, 8); }
-
-static double alone_ns(const SieveMember *members, int n_members)
-{
-    double ns = 0;
-    for (int m = 0; m < n_members; m++) ns += sieve_alone_ns(members[m].launch);
-    return ns;
-}
-
-static double column_ns(const SlotMember *member, int test) { return reach_ns(2 * slots_values(member, test)); }
-
 static void choose_order(const SlotMember *members, int n_members, int *order)
 {
     double costs[CUBE_TESTS];
-    for (int t = 0; t < members[0].form->n_tests; t++) costs[t] = STEP_NS + column_ns(&members[0], t);
+    cost_join_looks(&share_cpu_costs, &members[0], costs);
     slots_order(members, n_members, costs, order);
-}
-
-// ---- whether it pays ------------------------------------------------------------------------------------------------
-
-// Expected before anything is made: in each place the rows that any member has left by then are looked at.
-static double expect_row(const SlotMember *members, int n_members, const int *order)
-{
-    double *left = malloc((size_t)n_members * sizeof *left), any = 1, ns = ROW_NS;
-    for (int m = 0; m < n_members; m++) left[m] = 1;
-    for (int d = 0; d < members[0].form->n_tests; d++) {
-        ns += any * ((d ? STEP_NS : 0) + column_ns(&members[0], order[d]));
-        any = 0;
-        for (int m = 0; m < n_members; m++) {
-            left[m] *= slots_pass(&members[m], order[d]);
-            any += left[m];
-        }
-        any = MIN_OF(any, 1);
-    }
-    free(left);
-    return ns + any * ADD_NS * n_adds(members[0].woven);
-}
-
-// What the members' rows would cost in a sieve with all others that suit one: their part of it, and their matches.
-static double sieved_ns(const SieveMember *members, int n_members, int n_sieved)
-{
-    const int n_all = MAX_OF(n_sieved, n_members), n_sets = (n_all + SIEVE_MEMBERS - 1) / SIEVE_MEMBERS;
-    double    ns = SIEVE_NS * n_sets * n_members / n_all;
-    for (int m = 0; m < n_members; m++) ns += members[m].pass * SIEVED_NS;
-    return ns;
-}
-
-bool join_cube_pays(const SieveMember *members, int n_members, int n_sieved, double *gain)
-{
-    int          order[CUBE_TESTS] = { 0 };
-    const double alone = alone_ns(members, n_members);
-    SlotMember  *list = slot_members(members, n_members);
-    choose_order(list, n_members, order);
-    const double together = expect_row(list, n_members, order);
-    free(list);
-    *gain = alone / together;
-    return n_members > 1 && MIN_OF(alone, sieved_ns(members, n_members, n_sieved)) > 1.1 * together;
-}
-
-// What a row is expected to cost, from the slots.
-static double slots_ns(const JoinCube *joins, const SlotFigures *figures, const Woven *member)
-{
-    double ns = ROW_NS + reach_ns((double)slots_class_bytes(joins->slots, 0));
-    u64    cell_bytes = 0;
-    for (int s = 0; s < member->n_state; s++) cell_bytes += member->state[s].bytes;
-    for (int d = 1; d < joins->form.n_tests; d++)
-        ns += (d == 1 && joins->is_merged ? 1 : figures->left[d - 1]) *
-              (STEP_NS + reach_ns((double)slots_class_bytes(joins->slots, d)));
-    ns += figures->left[joins->form.n_tests - 1] *
-          (ADD_NS * n_adds(member) + reach_ns((double)(figures->n_cells * cell_bytes)));
-    return ns + CELL_NS * (double)(figures->n_cells + figures->n_pairs) / CLEARED_ROWS;
 }
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
@@ -209,8 +125,9 @@ Cube *join_cube_make(Budget *budget, const Cube *before, const SieveMember *memb
     }
     const SlotFigures figures = slots_figures(joins->slots);
     make_kernel(cube, before, figures.left[0]);
-    joins->row_ns = slots_ns(joins, &figures, members[0].launch->woven);
-    cube->saves_ns = alone_ns(members, n_members) - joins->row_ns;
+    joins->row_ns = cost_slots(&share_cpu_costs, joins->slots, joins->form.n_tests, members[0].launch->woven,
+                               joins->is_merged, CLEARED_ROWS);
+    cube->saves_ns = cube_alone_ns(members, n_members) - joins->row_ns;
     cube->figures =
         (CubeFigures){ .n_classes = figures.n_classes, .n_slots = figures.n_slots, .n_cells = figures.n_cells };
     return cube;

@@ -13,10 +13,7 @@
 
 // Within ARENA: what tells which queries fit together; NULL: the launch is for no such cube.
 const CubeForm *join_cube_form(Arena *arena, const Launch *launch);
-bool            join_cube_has_payloads(const CubeForm *form);                  // some group key is joined
 bool            join_cube_fits(const SieveMember *a, const SieveMember *b);
-// As cube_pays, before anything is made.  N_SIEVED: how many could be sieved instead, the members counted in.
-bool            join_cube_pays(const SieveMember *members, int n_members, int n_sieved, double *gain);
 // As cube_make.
 Cube           *join_cube_make(Budget *budget, const Cube *before, const SieveMember *members, int n_members);
 bool            join_cube_is_like(const Cube *cube, const SieveMember *member);        // made for queries of its shape

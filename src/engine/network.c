@@ -84,7 +84,8 @@ typedef struct Rider {
     bool            suits_cube;
     const FuseSteps *steps;            // NULL: not to be fused
     const CubeForm  *form;             // NULL: not for cubes over joins
-    double          pass;
+    const ShareFacts *facts;           // NULL: not to be served with others
+    u64             shape;             // see choose.h
     double          start_ms;          // when it got on
     u64             served;            // number of the opening at which it last got a chunk
     WovenAs         woven_as;          // at the newest chunk
@@ -197,15 +198,14 @@ static int next_wanted(const Rider *rider, int cursor)
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
     Launch           *launch = rider->launch;
-    const SieveMember member = { launch->device, launch, rider->number, rider->pass, rider->steps, rider->form };
+    const SieveMember member = { launch->device, launch, rider->number, rider->facts, rider->steps, rider->form };
     task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider,
                                                            .member = member,
                                                            .suits_sieve = rider->suits,
                                                            .suits_cube = rider->suits_cube,
-                                                           .suits_join_cube = rider->form != NULL,
+                                                           .shape = rider->shape,
                                                            .chunk = chunk,
-                                                           .rows_left = rider->rows_left,
-                                                           .with = -1 };
+                                                           .rows_left = rider->rows_left };
     rider->wants[chunk] = false;
     if (rider->asked && rider->asked[chunk]) rider->bytes_ahead -= launch_column_bytes(launch, chunk);
     rider->n_wanted--;
@@ -798,7 +798,7 @@ static void get_on(Network *network, Rider *rider)
     rider->is_shared = launch->table && !wants_own_scan(rider);
     rider->number = ++network->n_rides;
     const bool may_weave = launch->may_weave && rider->is_shared;
-    rider->suits = may_weave && sieve_suits(launch, &rider->pass);
+    rider->suits = may_weave && sieve_suits(launch, rider->facts);
     rider->suits_cube = may_weave && cube_suits(launch);
     if (!rider->is_shared) rider->steps = NULL, rider->form = NULL;
     rider->is_done = rider->n_wanted == 0;
@@ -827,7 +827,7 @@ static void get_off(Network *network, Rider *rider)
     free(scan);
 }
 
-// Sees its stop flag now and then, less often the more ride with it; network_wake does not wait for that.
+// Sees its stop flag now and then, less often the more ride with it; Device.wake does not wait for that.
 static void wait_a_little(Network *network, Rider *rider)
 {
     struct timespec until;
@@ -956,6 +956,8 @@ static weft_status ride(Device *device, Launch *launch, Error *err)
     TRY(device->open(device, launch, err));
     if (launch->may_weave && launch->table) {
         arena = arena_new(NULL, "ride");
+        rider.facts = share_facts(arena, &share_cpu_costs, launch->woven, launch->source);
+        rider.shape = share_shape(launch->woven, launch->source);
         if (fuse_suits(launch)) rider.steps = fuse_steps(arena, launch);
         rider.form = join_cube_form(arena, launch);
     }

@@ -1,67 +1,39 @@
 // seats.c - see seats.h.
 //
-// In this order: queries of one shape become one body (cube.h); of the others, those that share steps are fused
-// (fuse.h), where that is expected
-// to beat a sieve; of the rest those that look for few rows are sieved together (sieve.h).  Each only if its cost model
-// says that it pays, and
-// one body and fused kernels only once their code is there: until then their riders are served as if there were none.
+// Who is served with whom, and how, is decided in src/share (choose.h) for all devices.  Here riders are described, and
+// what serves several of them is made, or taken from the chunk before: cubes (cube.h, join_cube.h), fused kernels
+// (fuse.h), sets of sieves (sieve.h).  Cubes and fused kernels only once their code is there: until then their riders
+// are served as if there were none.
 
 #include "engine/seats.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define MOST_FUSED 16                  // kernels of several queries for a chunk: choosing them takes time, too
-#define FEW_FUSED  32                  // queries to choose from.  Among more, when it was in vain
-#define MANY_VAIN  8                   // times in a row, chunks are left out, 2, then 4,
-#define MOST_WAIT  5                   // up to 2 to the power of this
 
-// ---- orders of seats ------------------------------------------------------------------------------------------------
+typedef struct Weaving {               // an open chunk, while its seats are woven
+    Seating     *seating;
+    const Chunk *chunk;
+    Kept        *kept;
+    int          n_fused;
+    Fused       *fused[MOST_FUSED];    // those of this chunk, ready or not
+} Weaving;
 
-// By kernel, then by what it is handed, so that the same queries come in the same order whoever came first.
-static int by_kernel_and_steps(const Seat *x, const Seat *y)
+static Seat *seat_of(const ShareRider *rider) { return rider->self; }
+
+static SieveMember *members_of(const ShareAsk *ask)
 {
-    const int order = strcmp(x->member.launch->woven->name, y->member.launch->woven->name);
-    const u64 a = x->member.steps ? x->member.steps->hash : 0, b = y->member.steps ? y->member.steps->hash : 0;
-    if (order) return order;
-    if (a != b) return a < b ? -1 : 1;
-    return x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
+    SieveMember *members = malloc((size_t)ask->n_riders * sizeof *members);
+    for (int m = 0; m < ask->n_riders; m++) members[m] = seat_of(ask->riders[m])->member;
+    return members;
 }
 
-// Plain ones, then sieved ones, then fused kernel by fused kernel, then cube by cube.
-static int by_way(const void *a, const void *b)
+static u64 rows_left(const ShareAsk *ask)
 {
-    const Seat *x = a, *y = b;
-    if (x->as != y->as) return x->as < y->as ? -1 : 1;
-    if (x->with != y->with) return x->with < y->with ? -1 : 1;
-    if (x->as == WOVEN_FUSED) return by_kernel_and_steps(x, y);
-    return x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
-}
-
-static bool is_for_cube(const Seat *seat) { return seat->suits_cube && seat->as == WOVEN_NOT && !seat->awaits_cube; }
-
-static int by_kernel(const void *a, const void *b)
-{
-    const Seat *x = a, *y = b;
-    const bool p = is_for_cube(x), q = is_for_cube(y);
-    const int  order = p != q
-                          ? (p ? -1 : 1)
-                          : strcmp(x->member.launch->woven->name, y->member.launch->woven->name);
-    return order ? order : x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
-}
-
-// Those that are in no cube yet and could be in one over joins first, by what they do, then as they came.
-static bool is_for_join_cube(const Seat *seat)
-{
-    return seat->suits_join_cube && seat->as == WOVEN_NOT && !seat->awaits_cube;
-}
-
-static int by_form(const void *a, const void *b)
-{
-    const Seat *x = a, *y = b;
-    const bool  p = is_for_join_cube(x), q = is_for_join_cube(y);
-    if (p != q) return p ? -1 : 1;
-    if (p && x->member.form->hash != y->member.form->hash) return x->member.form->hash < y->member.form->hash ? -1 : 1;
-    return x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
+    u64 most = 0;
+    for (int m = 0; m < ask->n_riders; m++) most = MAX_OF(most, seat_of(ask->riders[m])->rows_left);
+    return most;
 }
 
 // ---- one body -------------------------------------------------------------------------------------------------------
@@ -102,214 +74,59 @@ static void give_up_cube(CubeSeats *seats)
     free(seats->numbers);
 }
 
-// Seats FIRST .. END have one kernel: those that fit the first of them become a cube, if it pays and its code is there.
-static void make_cube(Seating *seating, const Chunk *chunk, Kept *kept, int first, int end)
+// SHARE_LATER: it has no code yet, or cannot be opened for this chunk.
+static ShareMade make_cube(Weaving *weaving, ShareAsk *ask)
 {
-    SieveMember *members = malloc(CUBE_MEMBERS * sizeof *members);
-    int          n_members = 0;
-    u64          rows_left = 0;
-    CubeSeats    seats = { .gain = 0 };
-    for (int s = first; s < end && n_members < CUBE_MEMBERS; s++) {
-        members[n_members] = seating->seats[s].member;
-        if (n_members && !cube_fits(&members[0], &members[n_members])) continue;       // some other time
-        n_members++;
-        rows_left = MAX_OF(rows_left, seating->seats[s].rows_left);
-    }
-    seats.numbers = calloc((size_t)n_members + 1, sizeof *seats.numbers);
-    if (cube_pays(members, n_members, &seats.gain))
-        seats.cube = cube_for(kept, &over_columns, 0, members, n_members, seats.numbers);
-    if (seats.cube && cube_is_ready(seats.cube, rows_left)) seats.run = cube_open(seats.cube, chunk);
-    for (int s = first, m = 0; s < end && m < n_members && seats.cube; s++) {
-        if (seating->seats[s].member.ride != members[m].ride) continue;
-        if (seats.run) seating->seats[s].as = WOVEN_CUBE, seating->seats[s].with = seating->n_cubes;
-        else seating->seats[s].awaits_cube = true;
-        m++;
-    }
-    seats.n_members = n_members;
-    if (seats.run) seating->cubes[seating->n_cubes++] = seats;
-    else give_up_cube(&seats);
+    Seating      *seating = weaving->seating;
+    const CubeWay *way = ask->way == SHARE_JOINS ? &over_joins : &over_columns;
+    SieveMember  *members = members_of(ask);
+    CubeSeats     seats = { .n_members = ask->n_riders, .gain = ask->gain };
+    seats.numbers = calloc((size_t)ask->n_riders, sizeof *seats.numbers);
+    seats.cube = cube_for(weaving->kept, way, ask->number, members, ask->n_riders, seats.numbers);
     free(members);
-}
-
-static void make_cubes(Seating *seating, const Chunk *chunk, Kept *kept)
-{
-    qsort(seating->seats, (size_t)seating->n_seats, sizeof *seating->seats, by_kernel);
-    int n_seats = 0;
-    while (n_seats < seating->n_seats && is_for_cube(&seating->seats[n_seats])) n_seats++;
-    for (int first = 0, end; first < n_seats; first = end) {
-        const char *name = seating->seats[first].member.launch->woven->name;
-        for (end = first + 1; end < n_seats; end++)
-            if (strcmp(seating->seats[end].member.launch->woven->name, name) != 0) break;
-        if (end - first < 2) continue;
-        seating->cubes = realloc(seating->cubes, (size_t)(seating->n_cubes + 1) * sizeof *seating->cubes);
-        make_cube(seating, chunk, kept, first, end);
-    }
-}
-
-// ---- one body over joins --------------------------------------------------------------------------------------------
-
-// Seats FIRST ..  END become a cube, if it pays and its code is there; NUMBER: of its shape.  Returns how many of them
-// it is for, at most those, fewer where cells or classes would be too many; 0: it is for none.
-static int make_join_cube(Seating *seating, const Chunk *chunk, Kept *kept, int first, int end, int number)
-{
-    SieveMember *members = malloc((size_t)(end - first) * sizeof *members);
-    CubeSeats    seats = { .n_members = end - first };
-    u64          rows_left = 0;
-    int          n_sieved = 0;
-    for (int s = 0; s < seating->n_seats; s++)
-        n_sieved += seating->seats[s].suits_sieve && seating->seats[s].as == WOVEN_NOT;
-    seats.numbers = calloc((size_t)(end - first), sizeof *seats.numbers);
-    for (int s = first; s < end; s++) members[s - first] = seating->seats[s].member;
-    while (seats.n_members > 1 && join_cube_pays(members, seats.n_members, n_sieved, &seats.gain) &&
-           !(seats.cube = cube_for(kept, &over_joins, number, members, seats.n_members, seats.numbers)))
-        seats.n_members /= 2;
-    const int n_members = seats.cube ? seats.n_members : 0;
-    for (int s = first; s < first + n_members; s++) rows_left = MAX_OF(rows_left, seating->seats[s].rows_left);
-    if (seats.cube && cube_is_ready(seats.cube, rows_left)) seats.run = cube_open(seats.cube, chunk);
-    for (int s = first; s < first + n_members; s++) {
-        Seat *seat = &seating->seats[s];
-        if (seats.run) seat->as = WOVEN_CUBE, seat->with = seating->n_cubes;
-        else seat->awaits_cube = true;
-    }
-    if (seats.run) {
-        seating->cubes = realloc(seating->cubes, (size_t)(seating->n_cubes + 1) * sizeof *seating->cubes);
-        seating->cubes[seating->n_cubes++] = seats;
-    } else {
+    if (seats.cube && cube_is_ready(seats.cube, rows_left(ask))) seats.run = cube_open(seats.cube, weaving->chunk);
+    if (!seats.run) {
+        const bool has_cube = seats.cube != NULL;
         give_up_cube(&seats);
+        return has_cube ? SHARE_LATER : SHARE_TOO_MANY;
     }
-    free(members);
-    return n_members;
-}
-
-// WITH_PAYLOADS: only those that group by what they join.  The others are better off in a cube of stored columns, where
-// its cells are few enough.
-static void make_join_cubes(Seating *seating, const Chunk *chunk, Kept *kept, bool with_payloads)
-{
-    qsort(seating->seats, (size_t)seating->n_seats, sizeof *seating->seats, by_form);
-    int n_seats = 0;
-    while (n_seats < seating->n_seats && is_for_join_cube(&seating->seats[n_seats])) n_seats++;
-    for (int first = 0, end; first < n_seats; first = end) {
-        for (end = first + 1; end < n_seats; end++)
-            if (!join_cube_fits(&seating->seats[first].member, &seating->seats[end].member)) break;
-        if (with_payloads && !join_cube_has_payloads(seating->seats[first].member.form)) continue;
-        for (int at = first, number = 0, n; end - at > 1; at += n, number++)
-            if (!(n = make_join_cube(seating, chunk, kept, at, end, number))) break;
-    }
+    seating->cubes = realloc(seating->cubes, (size_t)(seating->n_cubes + 1) * sizeof *seating->cubes);
+    seating->cubes[seating->n_cubes++] = seats;
+    return SHARE_DONE;
 }
 
 // ---- fused ----------------------------------------------------------------------------------------------------------
 
-static Fused *fused_for(Kept *kept, const SieveMember *members, int n_members)
+static Fused *fused_for(const Kept *kept, const SieveMember *members, int n_members)
 {
     for (int f = 0; f < kept->n_fused; f++)
         if (fuse_is_for(kept->fused[f], members, n_members)) return fuse_hold(kept->fused[f]);
     return fuse_make(members, n_members);
 }
 
-static int by_text(const void *a, const void *b) { return by_kernel_and_steps(*(Seat *const *)a, *(Seat *const *)b); }
-
-// What few rows pass may be done with less by a sieve, which needs no compiler, and takes one more with all others for
-// next to nothing.  Measured
-// with 64 SSB queries with random constants at SF 1: 181 ms where any gain was enough to fuse them, 104 where it has to
-// be SIEVED_GAIN.
-#define SIEVED_GAIN 2.0
-
-static bool is_sieve_better(Seat *const *seats, int n_seats, double gain)
+static ShareMade make_fused(Weaving *weaving, const ShareAsk *ask)
 {
-    SieveMember members[FUSE_MEMBERS];
-    double      sieve_gain;
-    int         n_sieved = 0;
-    for (int s = 0; s < n_seats; s++) {
-        members[s] = seats[s]->member;
-        n_sieved += seats[s]->suits_sieve;
-    }
-    if (2 * n_sieved > n_seats && gain < SIEVED_GAIN) return true;
-    return n_sieved == n_seats && sieve_pays(members, n_seats, &sieve_gain) && sieve_gain > gain;
-}
-
-// Those among SEATS that save most become one kernel.  They are put in the order of their kernels, so that the same
-// queries give the same
-// text in whatever order they came.  False when nobody is left who would save anything; else the rest are the first
-// *N_SEATS.
-static bool make_fused(Seating *seating, Kept *kept, Seat **seats, int *n_seats)
-{
-    SieveMember *candidates = malloc((size_t)*n_seats * sizeof *candidates), members[FUSE_MEMBERS];
-    Seat        *chosen[FUSE_MEMBERS] = { 0 };
-    int          numbers[FUSE_MEMBERS], n_left = 0;
-    FusedSeats   fused = { 0 };
-    for (int s = 0; s < *n_seats; s++) candidates[s] = seats[s]->member;
-    const int n = fuse_choose(candidates, *n_seats, numbers, &fused.gain);
-    free(candidates);
-    for (int m = 0; m < n; m++) chosen[m] = seats[numbers[m]];
-    if (!n || is_sieve_better(chosen, n, fused.gain)) return false;
-    for (int m = 0; m < n; m++) {
-        chosen[m]->as = WOVEN_FUSED, chosen[m]->with = seating->n_fused;
-        fused.rows_left = MAX_OF(fused.rows_left, chosen[m]->rows_left);
-    }
-    for (int s = 0; s < *n_seats; s++)
-        if (seats[s]->as != WOVEN_FUSED) seats[n_left++] = seats[s];
-    *n_seats = n_left;
-    qsort(chosen, (size_t)n, sizeof *chosen, by_text);
-    for (int m = 0; m < n; m++) members[m] = chosen[m]->member;
-    fused.n_members = n;
-    fused.fused = fused_for(kept, members, n);
+    Seating     *seating = weaving->seating;
+    if (weaving->n_fused == MOST_FUSED) return SHARE_NO;
+    SieveMember *members = members_of(ask);
+    FusedSeats   seats = { .n_members = ask->n_riders, .gain = ask->gain };
+    seats.fused = weaving->fused[weaving->n_fused++] = fused_for(weaving->kept, members, ask->n_riders);
+    free(members);
+    if (!fuse_is_ready(seats.fused, rows_left(ask))) return SHARE_LATER;
+    fuse_hold(seats.fused);
     seating->fused = realloc(seating->fused, (size_t)(seating->n_fused + 1) * sizeof *seating->fused);
-    seating->fused[seating->n_fused++] = fused;
-    return true;
+    seating->fused[seating->n_fused++] = seats;
+    return SHARE_DONE;
 }
 
 // What was not ready yet stays with the scan, and is looked at again when the next chunk is opened.
-static void keep_fused(Seating *seating, Kept *kept)
+static void keep_fused(const Weaving *weaving)
 {
+    Kept *kept = weaving->kept;
     for (int f = 0; f < kept->n_fused; f++) fuse_release(kept->fused[f]);
-    kept->fused = realloc(kept->fused, (size_t)(seating->n_fused + 1) * sizeof *kept->fused);
-    kept->n_fused = seating->n_fused;
-    for (int f = 0; f < seating->n_fused; f++) kept->fused[f] = fuse_hold(seating->fused[f].fused);
-    int n_ready = 0;
-    for (int f = 0; f < seating->n_fused; f++) {
-        const bool is_ready = fuse_is_ready(seating->fused[f].fused, seating->fused[f].rows_left);
-        for (int s = 0; s < seating->n_seats; s++) {
-            Seat *seat = &seating->seats[s];
-            if (seat->as != WOVEN_FUSED || seat->with != f) continue;
-            if (is_ready) seat->with = n_ready;
-            else seat->as = WOVEN_NOT, seat->with = -1;
-        }
-        if (is_ready) seating->fused[n_ready++] = seating->fused[f];
-        else fuse_release(seating->fused[f].fused);
-    }
-    seating->n_fused = n_ready;
-}
-
-// Among many queries of many shapes it takes long to choose, each pair is compared, and others are chosen each time:
-// their code is never there.  So after each time in vain it is tried less often.
-static bool should_choose(Kept *kept, int n_seats)
-{
-    if (n_seats < 2) return false;
-    if (n_seats <= FEW_FUSED || !kept->n_unfused) return true;
-    kept->n_unfused--;
-    return false;
-}
-
-static void note_choice(Kept *kept, bool was_chosen, bool any_ready)
-{
-    if (any_ready) kept->n_in_vain = kept->n_unfused = 0;
-    else if (was_chosen && ++kept->n_in_vain > MANY_VAIN)
-        kept->n_unfused = 1 << MIN_OF(kept->n_in_vain - MANY_VAIN, MOST_WAIT);
-}
-
-static void make_all_fused(Seating *seating, Kept *kept)
-{
-    Seat **seats = malloc((size_t)seating->n_seats * sizeof *seats);
-    int    n_seats = 0;
-    for (int s = 0; s < seating->n_seats; s++)
-        if (seating->seats[s].as == WOVEN_NOT && seating->seats[s].member.steps && !seating->seats[s].awaits_cube)
-            seats[n_seats++] = &seating->seats[s];
-    if (should_choose(kept, n_seats))
-        while (n_seats > 1 && seating->n_fused < MOST_FUSED && make_fused(seating, kept, seats, &n_seats)) {}
-    const bool was_chosen = seating->n_fused > 0;
-    keep_fused(seating, kept);
-    note_choice(kept, was_chosen, seating->n_fused > 0);
-    free(seats);
+    kept->fused = realloc(kept->fused, (size_t)(weaving->n_fused + 1) * sizeof *kept->fused);
+    kept->n_fused = weaving->n_fused;
+    for (int f = 0; f < weaving->n_fused; f++) kept->fused[f] = weaving->fused[f];
 }
 
 // ---- sieved ---------------------------------------------------------------------------------------------------------
@@ -331,35 +148,18 @@ static SieveSet *set_for(Kept *kept, int number, const SieveMember *members, int
     return set;
 }
 
-static bool make_group(Seating *seating, Kept *kept, int first_seat, int n_members)
+static ShareMade make_group(Weaving *weaving, const ShareAsk *ask)
 {
-    SieveMember members[SIEVE_MEMBERS];
-    Group      *group = &seating->groups[seating->n_groups];
-    for (int m = 0; m < n_members; m++) {
-        members[m] = seating->seats[first_seat + m].member;
-        group->chunks[m] = seating->seats[first_seat + m].chunk;
-    }
-    if (!sieve_pays(members, n_members, &group->gain)) return false;
-    group->set = set_for(kept, seating->n_groups, members, n_members);
-    group->n_members = n_members;
-    return group->set != NULL;
-}
-
-// Seats n_plain .. END are to be sieved together.
-static void make_groups(Seating *seating, Kept *kept, int end)
-{
-    int at = seating->n_plain;
-    seating->groups = calloc((size_t)((end - at) / SIEVE_MEMBERS + 1), sizeof *seating->groups);
-    while (at < end && make_group(seating, kept, at, MIN_OF(end - at, SIEVE_MEMBERS))) {
-        at += seating->groups[seating->n_groups].n_members;
-        seating->n_groups++;
-    }
-    for (int s = at; s < end; s++) {                           // did not pay: side by side
-        const Seat seat = seating->seats[s];
-        memmove(&seating->seats[seating->n_plain + 1], &seating->seats[seating->n_plain],
-                (size_t)(s - seating->n_plain) * sizeof seat);
-        seating->seats[seating->n_plain++] = seat;
-    }
+    Seating     *seating = weaving->seating;
+    SieveMember *members = members_of(ask);
+    SieveSet    *set = set_for(weaving->kept, seating->n_groups, members, ask->n_riders);
+    free(members);
+    if (!set) return SHARE_NO;
+    seating->groups = realloc(seating->groups, (size_t)(seating->n_groups + 1) * sizeof *seating->groups);
+    Group *group = &seating->groups[seating->n_groups++];
+    *group = (Group){ .set = set, .n_members = ask->n_riders, .gain = ask->gain };
+    for (int m = 0; m < ask->n_riders; m++) group->chunks[m] = seat_of(ask->riders[m])->chunk;
+    return SHARE_DONE;
 }
 
 // ---- all of them ----------------------------------------------------------------------------------------------------
@@ -370,13 +170,56 @@ const char *woven_as_name(WovenAs as)
     return names[as];
 }
 
+static u32 ways_of(const Seat *seat)
+{
+    return (seat->suits_cube ? SHARE_BIT(SHARE_COLUMNS) : 0) | (seat->member.form ? SHARE_BIT(SHARE_JOINS) : 0) |
+           (seat->member.steps ? SHARE_BIT(SHARE_FUSED) : 0) | (seat->suits_sieve ? SHARE_BIT(SHARE_SIEVED) : 0);
+}
+
 bool seats_may_weave(const Seating *seating)
 {
     int n_suit = 0;
-    for (int s = 0; s < seating->n_seats; s++)
-        n_suit += seating->seats[s].suits_sieve || seating->seats[s].suits_cube ||
-                  seating->seats[s].suits_join_cube || seating->seats[s].member.steps;
+    for (int s = 0; s < seating->n_seats; s++) n_suit += ways_of(&seating->seats[s]) != 0;
     return n_suit > 1;
+}
+
+static bool fits(void *device, ShareWay way, const ShareRider *a, const ShareRider *b)
+{
+    const SieveMember *x = &seat_of(a)->member, *y = &seat_of(b)->member;
+    (void)device;
+    return way == SHARE_COLUMNS ? cube_fits(x, y) : way == SHARE_JOINS ? join_cube_fits(x, y) : x->device == y->device;
+}
+
+static ShareMade make(void *device, ShareAsk *ask)
+{
+    Weaving *weaving = device;
+    switch (ask->way) {
+        case SHARE_COLUMNS:
+        case SHARE_JOINS: return make_cube(weaving, ask);
+        case SHARE_FUSED: return make_fused(weaving, ask);
+        case SHARE_SIEVED: return make_group(weaving, ask);
+        default: return SHARE_NO;
+    }
+}
+
+static ShareRider rider_of(Seat *seat)
+{
+    const SieveMember *member = &seat->member;
+    const Woven       *woven = member->launch->woven;
+    return (ShareRider){ .self = seat,
+                         .number = member->ride,
+                         .ways = ways_of(seat),
+                         .shape = seat->shape,
+                         .member = { woven, member->launch->source, member->form },
+                         .steps = member->steps,
+                         .facts = member->facts,
+                         .fuse_bytes = woven->fused_bytes * TILE };
+}
+
+static int by_ride(const void *a, const void *b)
+{
+    const Seat *x = a, *y = b;
+    return x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
 }
 
 static int *chunks_of(const Seating *seating, int first_seat, int n_seats)
@@ -386,39 +229,61 @@ static int *chunks_of(const Seating *seating, int first_seat, int n_seats)
     return chunks;
 }
 
-// Where the seats of each cube and fused kernel are, now that they are in order.
-static void place_seats(Seating *seating)
+// Puts the seats of all units of these ways behind the first N of SEATS; returns how many there are then.
+static int place_units(const Seating *seating, const ShareChoice *choice, u32 ways, Seat *seats, int n)
 {
-    int seat = seating->n_seats;
-    for (int c = seating->n_cubes - 1; c >= 0; c--) {
-        CubeSeats *seats = &seating->cubes[c];
-        seats->first_seat = seat -= seats->n_members;
-        seats->chunks = chunks_of(seating, seat, seats->n_members);
+    for (int u = 0; u < choice->n_units; u++)
+        for (int i = 0; ways & SHARE_BIT(choice->units[u].way) &&
+                        i < choice->units[u].n_riders;
+             i++)
+            seats[n++] = seating->seats[choice->units[u].riders[i]];
+    return n;
+}
+
+// In the order of seats.h.  Units are in the order in which they were made, as groups, fused kernels and cubes are.
+static void place_seats(Seating *seating, const ShareChoice *choice)
+{
+    Seat *seats = malloc((size_t)seating->n_seats * sizeof *seats);
+    int   n = seating->n_plain = place_units(seating, choice, SHARE_BIT(SHARE_ALONE), seats, 0);
+    n = place_units(seating, choice, SHARE_BIT(SHARE_SIEVED), seats, n);
+    const int first_fused = n;
+    n = place_units(seating, choice, SHARE_BIT(SHARE_FUSED), seats, n);
+    const int first_cube = n;
+    n = place_units(seating, choice, SHARE_BIT(SHARE_COLUMNS) | SHARE_BIT(SHARE_JOINS), seats, n);
+    ASSERT(n == seating->n_seats);
+    memcpy(seating->seats, seats, (size_t)n * sizeof *seats);
+    free(seats);
+    for (int f = 0, seat = first_fused; f < seating->n_fused; seat += seating->fused[f++].n_members) {
+        seating->fused[f].first_seat = seat;
+        seating->fused[f].chunks = chunks_of(seating, seat, seating->fused[f].n_members);
     }
-    for (int f = seating->n_fused - 1; f >= 0; f--) {
-        FusedSeats *seats = &seating->fused[f];
-        seats->first_seat = seat -= seats->n_members;
-        seats->chunks = chunks_of(seating, seat, seats->n_members);
+    for (int c = 0, seat = first_cube; c < seating->n_cubes; seat += seating->cubes[c++].n_members) {
+        seating->cubes[c].first_seat = seat;
+        seating->cubes[c].chunks = chunks_of(seating, seat, seating->cubes[c].n_members);
     }
 }
 
 void seats_weave(Seating *seating, const Chunk *chunk, Kept *kept)
 {
-    int n_sieved = 0, n_one_kernel = 0;
-    make_join_cubes(seating, chunk, kept, true);
-    make_cubes(seating, chunk, kept);
-    make_join_cubes(seating, chunk, kept, false);
-    make_all_fused(seating, kept);
-    for (int s = 0; s < seating->n_seats; s++) {
-        Seat *seat = &seating->seats[s];
-        if (seat->as == WOVEN_CUBE || seat->as == WOVEN_FUSED) n_one_kernel++;
-        else seat->as = seat->suits_sieve ? WOVEN_SIEVE : WOVEN_NOT, seat->with = -1, n_sieved += seat->suits_sieve;
-    }
-    qsort(seating->seats, (size_t)seating->n_seats, sizeof *seating->seats, by_way);
-    place_seats(seating);
-    seating->n_plain = seating->n_seats - n_sieved - n_one_kernel;
-    if (n_sieved > 1) make_groups(seating, kept, seating->n_plain + n_sieved);
-    else seating->n_plain += n_sieved;
+    Arena          *arena = arena_new(NULL, "choice");
+    ShareRider     *riders = arena_array(arena, ShareRider, seating->n_seats + 1);
+    Weaving         weaving = { .seating = seating, .chunk = chunk, .kept = kept };
+    const ShareWays ways = { .costs = &share_cpu_costs,
+                             .device = &weaving,
+                             .limits = { [SHARE_COLUMNS] = { 2, CUBE_MEMBERS, 0 },
+                                         [SHARE_JOINS] = { 2, INT_MAX, 0 },
+                                         [SHARE_FUSED] = { 2, FUSE_MEMBERS, MOST_FUSED },
+                                         [SHARE_SIEVED] = { 2, SIEVE_MEMBERS, 0 } },
+                             .rows = chunk->n_rows,
+                             .fuse_bytes = FUSE_BYTES,
+                             .fits = fits,
+                             .make = make };
+    qsort(seating->seats, (size_t)seating->n_seats, sizeof *seating->seats, by_ride);
+    for (int s = 0; s < seating->n_seats; s++) riders[s] = rider_of(&seating->seats[s]);
+    const ShareChoice choice = share_choose(arena, &kept->share, &ways, riders, seating->n_seats);
+    keep_fused(&weaving);
+    place_seats(seating, &choice);
+    arena_free(arena);
 }
 
 void seats_release(Seating *seating)
@@ -446,4 +311,5 @@ void kept_release(Kept *kept)
     free(kept->fused);
     free(kept->cubes);
     free(kept->sets);
+    share_kept_free(&kept->share);
 }

@@ -6,7 +6,8 @@
 //
 //     | plain, one by one | group by group | fused kernel by fused kernel | cube by cube |
 //
-// Decided anew whenever a chunk is opened, since riders come and go.  What was made for one chunk (tables of sieves,
+// Decided anew (src/share) whenever a chunk is opened, since riders come and go.
+// What was made for one chunk (tables of sieves,
 // texts, code) is kept with
 // the scan and used again as long as the same riders come together.  Who is served when is up to network.c.
 
@@ -18,16 +19,15 @@
 #include "engine/join_cube.h"
 #include "engine/network.h"
 #include "engine/sieve.h"
+#include "share/choose.h"
 
 typedef struct Seat {                  // of a rider in an open chunk
     struct Rider *rider;               // the network's business
     SieveMember   member;
-    bool          suits_sieve, suits_cube, suits_join_cube;
-    bool          awaits_cube;         // its cube pays, but has no code yet: not worth compiling something else for
+    bool          suits_sieve, suits_cube;         // the others: see member
+    u64           shape;                           // see choose.h
     int           chunk;               // number in the rider's source
     u64           rows_left;           // that the rider wants, this chunk counted in
-    WovenAs       as;
-    int           with;                // number of the cube or fused kernel
 } Seat;
 
 typedef struct Group {                 // riders that are sieved together
@@ -49,7 +49,6 @@ typedef struct CubeSeats {             // riders that are one cube
 typedef struct FusedSeats {            // riders whose kernels are fused
     Fused *fused;
     int    first_seat, n_members;
-    u64    rows_left;                  // of the member that has most
     double gain;
     int   *chunks;
 } FusedSeats;
@@ -73,8 +72,7 @@ typedef struct Kept {                  // by a scan, from chunk to chunk
     Cube     **cubes;                  // the newest of each shape
     int        n_fused;
     Fused    **fused;                  // of the newest chunk
-    int        n_in_vain;              // chunks in a row for which kernels were chosen to be fused and none had code
-    int        n_unfused;              // chunks to come for which none are chosen
+    ShareKept  share;                  // what the choice remembers
 } Kept;
 
 bool seats_may_weave(const Seating *seating);  // whether there are two that could be served together

@@ -9,11 +9,7 @@
 // these are expected to be
 // few; so the wide tables, which lie far from the core, are asked last and seldom.
 //
-// Cost model (nanoseconds per row, from measurements on one core; see bench/results): a member alone pays for its tests
-// until they have
-// dropped most rows; together they pay one look-up per column, by where its table lies in the caches, then for each
-// match the
-// list entry and the kernel over the gathered row.
+// Whether it pays is decided in src/share (cost_sieve).
 
 #ifndef __clang__
 #pragma GCC optimize("O3")
@@ -24,12 +20,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MAX_SPAN       ((i128)1 << 20) // values in a column's table; wider columns are left to the kernels
-#define MAX_COLUMNS    32
+#define MAX_COLUMNS    SHARE_COLUMNS_MOST
 #define SUITS_PASS     0.25            // a member that keeps more than this is quicker over all rows
-#define MATCH_NS       6.0             // per match: list entry, gather, tests again, sink
-#define ALONE_TEST_NS  0.35            // per row and step alone: dense test
-#define ALONE_PROBE_NS 1.2
 #define ASK_NS         0.4             // whether a row is to be looked up
 #define DENSE_FROM     0.6             // share of rows; more are looked up without asking
 
@@ -57,80 +49,23 @@ struct SieveSet {
     size_t      bytes;
 };
 
-// ---- estimates ------------------------------------------------------------------------------------------------------
-
-static const Range *range_of_column(const Launch *launch, const Sieve *sieve)
-{
-    return &launch->source->columns[sieve->column].range;
-}
+// ---- which suit -----------------------------------------------------------------------------------------------------
 
 bool sieve_is_usable(const Launch *launch, const Sieve *sieve)
 {
-    const Range *range = range_of_column(launch, sieve);
-    return range->known && range->low <= range->high && range->high - range->low < MAX_SPAN;
+    return share_is_sievable(&share_cpu_costs, &launch->source->columns[sieve->column]);
 }
 
-double sieve_pass_share(const Launch *launch, const Sieve *sieve)
+bool sieve_suits(const Launch *launch, const ShareFacts *facts)
 {
-    const Range *range = range_of_column(launch, sieve);
-    const double span = (double)(range->high - range->low) + 1;
-    const double low = fmax((double)sieve->low, (double)range->low),
-                 high = fmin((double)sieve->high, (double)range->high);
-    const double inside = fmax(0, high - low + 1);
-    if (sieve->table)
-        return fmin(1, (double)sieve->table->n_distinct / fmax(1, fmin(span, (double)sieve->table->n_scanned)));
-    return fmin(1, inside / span);
+    for (int t = 0; launch->woven->can_pick && t < facts->n_tests; t++)
+        if (facts->tests[t].is_usable) return facts->pass <= SUITS_PASS;
+    return false;
 }
 
-bool sieve_suits(const Launch *launch, double *pass)
-{
-    bool any = false;
-    *pass = 1;
-    for (int s = 0; launch->woven->can_pick && s < launch->woven->n_sieves; s++) {
-        if (!sieve_is_usable(launch, &launch->woven->sieves[s])) continue;
-        any = true;
-        *pass *= sieve_pass_share(launch, &launch->woven->sieves[s]);
-    }
-    return any && *pass <= SUITS_PASS;
-}
-
-static double reach_ns(double bytes) { return bytes < 32e3 ? 0.6 : bytes < 512e3 ? 1.2 : bytes < 4e6 ? 2.5 : 6; }
-
-double sieve_alone_ns(const Launch *launch)
-{
-    const Woven *woven = launch->woven;
-    double       rows = 1, ns = 0;
-    for (int s = 0; s < woven->n_sieves; s++) {
-        ns += rows * (woven->sieves[s].table ? ALONE_PROBE_NS * (rows < 1 ? 2 : 1) : ALONE_TEST_NS);
-        rows *= sieve_pass_share(launch, &woven->sieves[s]);
-    }
-    return ns + rows * MATCH_NS;
-}
+static double reach_ns(double bytes) { return share_reach(share_cpu_costs.sieve_reach, bytes); }
 
 static int lane_for(int n_members) { return n_members <= 8 ? 1 : n_members <= 16 ? 2 : n_members <= 32 ? 4 : 8; }
-
-bool sieve_pays(const SieveMember *members, int n_members, double *gain)
-{
-    double together = 0.3, alone = 0;  // 0.3: from bit sets to lists
-    int    seen[MAX_COLUMNS], n_seen = 0;
-    for (int m = 0; m < n_members; m++) {
-        const Launch *launch = members[m].launch;
-        alone += sieve_alone_ns(launch);
-        together += members[m].pass * MATCH_NS;
-        for (int s = 0; s < launch->woven->n_sieves; s++) {
-            const Sieve *sieve = &launch->woven->sieves[s];
-            const int    number = launch->source->chunk_column[sieve->column];
-            bool         is_new = sieve_is_usable(launch, sieve);
-            for (int c = 0; c < n_seen; c++) is_new = is_new && seen[c] != number;
-            if (!is_new || n_seen == MAX_COLUMNS) continue;
-            seen[n_seen++] = number;
-            together += reach_ns((double)(range_of_column(launch, sieve)->high - range_of_column(launch, sieve)->low) *
-                                 lane_for(n_members));
-        }
-    }
-    *gain = alone / together;
-    return n_members > 1 && *gain > 1.1;
-}
 
 // ---- making a set ---------------------------------------------------------------------------------------------------
 
@@ -247,7 +182,8 @@ static double column_pass(const Launch *launch, const SieveColumn *column)
     double share = 1;
     for (int s = 0; s < launch->woven->n_sieves; s++)
         if (launch->source->chunk_column[launch->woven->sieves[s].column] == column->number)
-            share *= sieve_pass_share(launch, &launch->woven->sieves[s]);
+            share *= share_pass(&launch->woven->sieves[s],
+                                &launch->source->columns[launch->woven->sieves[s].column].range);
     return share;
 }
 

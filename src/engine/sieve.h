@@ -14,6 +14,7 @@
 #define WEFT_SIEVE_H
 
 #include "device/device.h"
+#include "share/cost.h"
 
 #define SIEVE_MEMBERS 64
 #define WORTH_COMPILING_MS \
@@ -25,21 +26,17 @@ typedef struct SieveMember {
     Device *device;
     Launch *launch;                    // alive while a chunk it wants is open
     u64     ride;                      // its number: tells members apart when they are gone
-    double  pass;                      // share of rows expected to pass
+    const ShareFacts *facts;           // what the cost model knows of it
     const FuseSteps *steps;            // see fuse.h; NULL: it cannot be fused
     const CubeForm  *form;             // see join_cube.h; NULL: it is for no cube over joins
 } SieveMember;
 
-// Whether sieving pays for this launch at all; *PASS is the share of its rows that it expects to pass.
-bool      sieve_suits(const Launch *launch, double *pass);
+// Whether sieving pays for this launch at all.
+bool      sieve_suits(const Launch *launch, const ShareFacts *facts);
 // A byte per value LOW, LOW + 1, ... of the table's column: 1 where it passes all of the launch's sieves there.
 void      sieve_values(const Launch *launch, int column, i64 low, u64 size, u8 *pass);
-double    sieve_pass_share(const Launch *launch, const Sieve *sieve);  // of rows expected to pass
-double    sieve_alone_ns(const Launch *launch);                        // expected per row, without others
 bool sieve_is_usable(const Launch *launch,
                      const Sieve *sieve);  // over a range of values that is known and not too wide
-// Whether sieving these together beats one after the other.  *GAIN: expected time alone / together, for EXPLAIN.
-bool      sieve_pays(const SieveMember *members, int n_members, double *gain);
 // BEFORE, or NULL: the set of the chunk before; what it worked out for members that are in both is taken over.
 SieveSet *sieve_make(Budget *budget, const SieveSet *before, const SieveMember *members,
                      int n_members);  // NULL: no memory; then unsieved

@@ -371,7 +371,6 @@ static u16 place_in_class(Map *places, Arena *arena, ClassMap *map, int class, u
     place = (u64)map->n_payloads[class];
     map_set(places, key, sizeof key, place);
     *LIST_PUSH(arena, map->payload_at[class], map->n_payloads[class]) = payload;
-    map->n_local = MAX_OF(map->n_local, map->n_payloads[class]);
     return (u16)place;
 }
 
@@ -381,7 +380,7 @@ static void class_of_atoms(const Classes *classes, Arena *arena, const int *test
     Arena *scratch = arena_new(NULL, "classes");
     Map   *numbers = map_new(scratch), *places = map_new(scratch);
     u64   *words = arena_array(scratch, u64, n_tests / 64 + 2);
-    map->n_classes = 1, map->n_local = 1;
+    map->n_classes = 1;
     for (u32 a = 0; a < (u32)classes->n_atoms; a++) {
         const int n_words = sign(classes, tests, n_tests, a, in_class, words);
         u64       class = 0;

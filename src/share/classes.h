@@ -44,7 +44,6 @@ typedef struct ClassMap {
     int      n_atoms;
     u16     *class_of_atom;
     int      n_classes;                // 0 counted in
-    int      n_local;                  // payloads of the class that has most; 1 without payloads
     u16     *local_of_atom;
     int     *n_payloads;               // by class
     u32    **payload_at;               // by class and place in it: code of the payload

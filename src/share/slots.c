@@ -12,7 +12,6 @@
 #define MOST_VALUES    ((i128)1 << 23) // of a column's range
 #define MOST_STATES    65534u          // numbers have 16 bits, and 0 is none
 #define MOST_NEXT      ((u64)1 << 21)  // entries of a table of states
-#define MOST_IN_SLOT   ((u64)1 << 22)  // cells of a slot
 #define MOST_PAIRS     ((u64)1 << 22)  // cells that are added up, for all members
 #define MOST_WANTED    ((u64)1 << 21)  // combinations of classes, for all members
 #define FEW_PAYLOADS   16              // of a column: they tell classes apart, so that slots have no empty cells
@@ -38,9 +37,10 @@ struct Slots {
     int        n_members;
     int       *tests;                  // by member and place: number among the classes' tests
     int       *uses;                   // the same: number among the tests in use
-    int        n_local[CUBE_KEYS];     // by group key: cells of a slot are all combinations of so many
-    u64        stride[CUBE_KEYS];
-    u64        n_slots, n_in_slot;
+    u32       *places;                 // by slot: its first cell, and the strides of all group keys but the last
+    int        n_places;               // of places
+    u64        n_slots, n_cells;
+    u64        cells_most;
     u64       *first_pair;             // by member, and behind the last one
     u32       *cells, *groups;         // pairs: a cell, and the member's group that it is added to
     u64        n_pairs;
@@ -234,7 +234,7 @@ static int place_of(const Slots *slots, int test)
 static u64 n_codes_of(const SlotWalk *walk, int k)
 {
     const int t = walk->slots->form.test_of_key[k];
-    if (t < 0) return (u64)walk->slots->n_local[k];
+    if (t < 0) return walk->member->woven->group_keys[k].n_codes;
     const int d = place_of(walk->slots, t);
     return (u64)walk->slots->maps[d].n_payloads[walk->classes[d]];
 }
@@ -250,27 +250,55 @@ static u64 group_part(const SlotWalk *walk, int k, u64 code)
     return classes_own_code(slots->classes[d], test, slots->maps[d].payload_at[walk->classes[d]][code]) * key->stride;
 }
 
-static void add_pairs(SlotWalk *walk, int k, u64 cell, u64 group)
+// The strides of its slot: STRIDES[0] is that of the second group key.
+static void add_pairs(SlotWalk *walk, const u32 *strides, int k, u64 cell, u64 group)
 {
-    Slots *slots = walk->slots;
+    Slots    *slots = walk->slots;
+    const u64 stride = k + 1 < slots->form.n_keys ? strides[k] : 1;
     if (k == slots->form.n_keys) {
         slots->cells[walk->n_pairs] = (u32)cell, slots->groups[walk->n_pairs++] = (u32)group;
         return;
     }
     for (u64 code = 0, n = n_codes_of(walk, k); code < n; code++)
-        add_pairs(walk, k + 1, cell + code * slots->stride[k], group + group_part(walk, k, code));
+        add_pairs(walk, strides, k + 1, cell + code * stride, group + group_part(walk, k, code));
+}
+
+// The next slot, which the classes at hand lead to, gets as many cells as they have groups.  False: too many cells.
+static bool place_slot(SlotWalk *walk)
+{
+    Slots    *slots = walk->slots;
+    const int n_keys = slots->form.n_keys;
+    u64       n_in_slot = 1;
+    u32       strides[CUBE_KEYS] = { 0 };
+    for (int k = n_keys - 1; k >= 0; k--) {
+        strides[k] = (u32)n_in_slot;
+        n_in_slot *= MAX_OF(n_codes_of(walk, k), 1);
+        if (n_in_slot > slots->cells_most) return false;
+    }
+    if (n_keys) *LIST_PUSH(slots->arena, slots->places, slots->n_places) = (u32)slots->n_cells;
+    for (int k = 0; k + 1 < n_keys; k++) *LIST_PUSH(slots->arena, slots->places, slots->n_places) = strides[k];
+    slots->n_slots++, slots->n_cells += n_in_slot;
+    return slots->n_cells <= slots->cells_most;
 }
 
 static void reach_slot(SlotWalk *walk, u64 slot)
 {
-    u64 n_pairs = 1;
+    Slots    *slots = walk->slots;
+    const int n_keys = slots->form.n_keys;
+    u64       n_pairs = 1;
     walk->n_wanted++;
     if (walk->is_filling) {
-        add_pairs(walk, 0, slot * walk->slots->n_in_slot, 0);
+        const u32 *place = slots->places + slot * (u64)n_keys;
+        add_pairs(walk, place + 1, 0, n_keys ? place[0] : slot, 0);
         return;
     }
-    for (int k = 0; k < walk->slots->form.n_keys; k++) n_pairs *= n_codes_of(walk, k);
+    for (int k = 0; k < n_keys; k++) n_pairs *= n_codes_of(walk, k);
     walk->n_pairs += n_pairs;
+}
+
+static bool reach_state(SlotWalk *walk, int d, u16 *next, double weight)
+{
+    return add_state(walk->slots, d, next, weight) && (d + 1 < walk->slots->form.n_tests || place_slot(walk));
 }
 
 // All combinations of the classes that the member wants from place D on; BEFORE: the state so far, or in place 1 the
@@ -286,7 +314,7 @@ static bool walk_from(SlotWalk *walk, int d, u64 before, double weight)
         u64       state = (u64)class;
         if (d > 0) {
             u16 *next = &slots->states[d].next[before * (u64)map->n_classes + (u64)class];
-            if (!*next && !add_state(slots, d, next, weight * map->share[class])) return false;
+            if (!*next && !reach_state(walk, d, next, weight * map->share[class])) return false;
             state = *next - 1u;
         }
         if (is_last) reach_slot(walk, d > 0 ? state : state - 1);
@@ -298,21 +326,6 @@ static bool walk_from(SlotWalk *walk, int d, u64 before, double weight)
 
 // ---- cells ----------------------------------------------------------------------------------------------------------
 
-// Classes must be there.
-static bool place_keys(Slots *slots, const Woven *member)
-{
-    slots->n_in_slot = 1;
-    for (int k = slots->form.n_keys - 1; k >= 0; k--) {
-        const int t = slots->form.test_of_key[k];
-        const u64 n = t < 0 ? member->group_keys[k].n_codes : (u64)slots->maps[place_of(slots, t)].n_local;
-        if (n > MOST_IN_SLOT) return false;
-        slots->n_local[k] = (int)n, slots->stride[k] = slots->n_in_slot;
-        slots->n_in_slot *= MAX_OF(n, 1);
-        if (slots->n_in_slot > MOST_IN_SLOT) return false;
-    }
-    return true;
-}
-
 static u64 cell_bytes(const Woven *woven)
 {
     u64 bytes = 0;
@@ -320,20 +333,31 @@ static u64 cell_bytes(const Woven *woven)
     return bytes;
 }
 
+// With one test a class is a slot.
+static bool place_classes(SlotWalk *walk)
+{
+    for (int c = 1; c < walk->slots->maps[0].n_classes; c++) {
+        walk->classes[0] = c;
+        if (!place_slot(walk)) return false;
+    }
+    return true;
+}
+
 static bool make_states(Slots *slots, const SlotMember *members, int n_members, u64 cell_bytes_most)
 {
     const int n_tests = slots->form.n_tests;
-    SlotWalk  walk = { .slots = slots };
+    SlotWalk  walk = { .slots = slots, .member = members };
+    slots->cells_most = cell_bytes_most / MAX_OF(cell_bytes(members[0].woven), 1);
     for (int c = 0; n_tests > 1 && c < slots->maps[0].n_classes; c++)
         if (!add_row(slots, 1)) return false;
+    if (n_tests == 1 && !place_classes(&walk)) return false;
     for (int m = 0; m < n_members; m++) {
         walk.member = &members[m], walk.number = m;
         slots->first_pair[m] = walk.n_pairs;
         if (!walk_from(&walk, 0, 0, 1)) return false;
     }
     slots->first_pair[n_members] = slots->n_pairs = walk.n_pairs;
-    slots->n_slots = n_tests > 1 ? slots->states[n_tests - 1].n_states : (u64)slots->maps[0].n_classes - 1;
-    return slots->n_slots * slots->n_in_slot * cell_bytes(members[0].woven) <= cell_bytes_most;
+    return true;
 }
 
 static bool make_pairs(Slots *slots, const SlotMember *members, int n_members)
@@ -373,8 +397,7 @@ Slots *slots_make(const SlotsWish *wish)
     Slots *slots = slots_new(wish);
     bool   ok = true;
     for (int d = 0; d < slots->form.n_tests && ok; d++) ok = make_classes(slots, wish, d) && map_classes(slots, d);
-    ok = ok && place_keys(slots, wish->members[0].woven) &&
-         make_states(slots, wish->members, wish->n_members, wish->cell_bytes) &&
+    ok = ok && make_states(slots, wish->members, wish->n_members, wish->cell_bytes) &&
          make_pairs(slots, wish->members, wish->n_members);
     if (ok) return slots;
     slots_free(slots);
@@ -423,9 +446,8 @@ void slots_fill_in(const Slots *slots, Woven *woven)
 {
     const CubeForm *form = &slots->form;
     for (int d = 0; d < form->n_tests; d++) fill_in_place(slots, d, woven);
-    woven->params[cube_param_groups(form)].value = (i64)slots->n_in_slot;
+    set_table(woven, cube_table_places(form), slots->places, (u64)slots->n_places * sizeof(u32));
     for (int k = 0; k < form->n_keys; k++) {
-        woven->params[cube_param_stride(form, k)].value = (i64)slots->stride[k];
         if (form->test_of_key[k] < 0) continue;
         const int      d = place_of(slots, form->test_of_key[k]);
         const Classes *classes = slots->classes[d];
@@ -435,7 +457,7 @@ void slots_fill_in(const Slots *slots, Woven *woven)
         set_table(woven, cube_table_local(form, k), map->local_of_atom + slots->by_atom,
                   (u64)(map->n_atoms - slots->by_atom) * sizeof(u16));
     }
-    woven->n_groups = slots->n_slots * slots->n_in_slot;
+    woven->n_groups = slots->n_cells;
 }
 
 u64 slots_version(const Slots *slots, int place) { return classes_version(slots->classes[place]); }
@@ -450,7 +472,7 @@ SlotPairs slots_pairs(const Slots *slots, int member)
 SlotFigures slots_figures(const Slots *slots)
 {
     SlotFigures figures = { .n_slots = slots->n_slots,
-                            .n_cells = slots->n_slots * slots->n_in_slot,
+                            .n_cells = slots->n_cells,
                             .n_pairs = slots->n_pairs };
     for (int d = 0; d < slots->form.n_tests; d++) {
         figures.n_classes += (u64)slots->maps[d].n_classes - 1;

@@ -8,12 +8,15 @@
 //
 //     TEST(live) { c0 = class0_[lo_suppkey[i] + from0_]; s1 = next1_[c0 * n1_ + class1_[lo_partkey[i] + from1_]];
 //                  state1_[i] = s1 - 1; PASS(live, s1 != 0) }          no query wants these two: the row is gone
-//     EACH(live) { const u64 group = state1_[i] * groups_ + local1_[atom1_[lo_partkey[i] + from1_]] * stride0_ + ...;
+//     EACH(live) { const u32 *const place = places_ + state1_[i] * 2;
+//                  const u64 group = place[0] + local0_[atom0_[lo_partkey[i] + from1_]] * place[1] + ...;
 //                  ADD(a0_[group], VALUE(lo_revenue)) }
 //
 // A class is a set of keys that no query tells apart.  The classes of a row lead, column by column, from state to
 // state; the last state is its slot.  Within a slot cells are numbered by the group keys: a joined one counts from 0
-// within its class.  The tables are made by share/slots.c, which knows which groups of which queries a cell belongs to.
+// within its class.  A slot has as many cells as its own classes need, so each has strides of its own: with one stride
+// for all, a query for a nation's ten cities would make room for ten in every slot of a query for one city.  The
+// tables are made by share/slots.c, which knows which groups of which queries a cell belongs to.
 // On a GPU a value leads to its atom, and that to its class: tables by value are large, and stay in its memory as long
 // as the atoms do.
 //
@@ -215,9 +218,9 @@ static int declare(CubeMaker *m, DeclKind kind, const char *type, const char *na
 
 static const char *ref_to(CubeMaker *m, int decl) { return PRINT("%cd%d%c", REF_OPEN, decl, REF_CLOSE); }
 
-static const char *table(CubeMaker *m, const char *name, int at, int number)
+static const char *table(CubeMaker *m, const char *type, const char *name, int at, int number)
 {
-    return ref_to(m, declare(m, DECL_TABLE, "u16", PRINT("%s%d_", name, at), number));
+    return ref_to(m, declare(m, DECL_TABLE, type, PRINT("%s%d_", name, at), number));
 }
 
 static const char *param(CubeMaker *m, const char *type, const char *name, int at, int number)
@@ -288,7 +291,7 @@ static DimNames name_dim(CubeMaker *m, int d)
     const Decl *decl = &m->ir->decls[m->ir->columns[column].decl];
     m->out->params[cube_param_from(d)] = (Param){ .kind = PARAM_OFFSET, .column = column };
     DimNames dim = { decl->type, ref_to(m, m->ir->columns[column].decl), param(m, "u64", "from", d, cube_param_from(d)),
-                     table(m, "class", d, cube_table_class(d)), NULL };
+                     table(m, "u16", "class", d, cube_table_class(d)), NULL };
     dim.number = m->look == CUBE_BY_ATOM
                      ? PRINT("%s[%s[i]]", dim.class, ref_to(m, m->atoms[d]))
                      : PRINT("%s[%s[i] + %s]", dim.class, dim.column, dim.from);
@@ -322,7 +325,7 @@ static void write_atoms(CubeMaker *m, int d)
     const int first_column = m->ir->n_columns;
     m->atoms[d] = declare(m, DECL_CARRY, "u16", PRINT("atom%d_", d), 2);
     const DimNames dim = name_dim(m, d);
-    write_lookup(m, &dim, table(m, "atoms", d, cube_table_values(m->form, d)), m->atoms[d], first_column);
+    write_lookup(m, &dim, table(m, "u16", "atoms", d, cube_table_values(m->form, d)), m->atoms[d], first_column);
 }
 
 static void write_first(CubeMaker *m)
@@ -346,7 +349,7 @@ static void write_next(CubeMaker *m, int d, int first_column, const char *statem
 {
     const DimNames dim = name_dim(m, d);
     const int      state = carry_state(m, d);
-    const char    *next = table(m, "next", d, cube_table_next(m->form, d)),
+    const char    *next = table(m, "u16", "next", d, cube_table_next(m->form, d)),
                *n_classes = param(m, number_type(m), "n", d, cube_param_classes(m->form, d));
     add_step(m,
              (Step){ .kind = STEP_BLOCK,
@@ -380,28 +383,38 @@ static int place_of(const CubeMaker *m, int test)
     return -1;
 }
 
-// The slot's cells, then the place of each group key among them.
+// The place of group key K among the cells of its slot.
+static void write_key(CubeMaker *m, Text *text, int k)
+{
+    const int t = m->form->test_of_key[k];
+    if (t < 0) {
+        move_fragment(m, text, m->member->woven->ir->sink.key_codes[k].code);
+        return;
+    }
+    const int   d = place_of(m, t), column = column_of(m, m->form->tests[t].column);
+    const char *local = table(m, "u16", "local", k, cube_table_local(m->form, k));
+    if (m->look == CUBE_BY_ATOM) text_add(text, "%s[%s[i]]", local, ref_to(m, m->atoms[d]));
+    else
+        text_add(text, "%s[%s[%s[i] + %s]]", local, table(m, "u16", "atom", k, cube_table_atoms(m->form, k)),
+                 ref_to(m, m->ir->columns[column].decl), param(m, "u64", "from_key", k, cube_param_from(d)));
+}
+
+// The slot's first cell, then the place of each group key among its cells.
 static void write_group(CubeMaker *m, Text *text)
 {
     const IrSink *sink = &m->member->woven->ir->sink;
-    const int     last = m->ir->steps[m->ir->n_steps - 1].carries[0];
-    if (sink->n_keys) move_fragment(m, text, sink->key_values);
-    text_add(text, "const u64 group = (%s)%s[i] * %s", number_type(m), ref_to(m, last),
-             param(m, number_type(m), "groups", 0, cube_param_groups(m->form)));
-    for (int k = 0; k < m->form->n_keys; k++) {
-        const int t = m->form->test_of_key[k];
+    const int     last = m->ir->steps[m->ir->n_steps - 1].carries[0], n_keys = m->form->n_keys;
+    if (!n_keys) {
+        text_add(text, "const u64 group = %s[i];\n", ref_to(m, last));
+        return;
+    }
+    move_fragment(m, text, sink->key_values);
+    text_add(text, "const u32 *const place = %s + (%s)%s[i] * %d;\nconst u64 group = place[0]",
+             table(m, "u32", "places", 0, cube_table_places(m->form)), number_type(m), ref_to(m, last), n_keys);
+    for (int k = 0; k < n_keys; k++) {
         text_add(text, " + ");
-        if (t < 0) {
-            move_fragment(m, text, sink->key_codes[k].code);
-        } else {
-            const int   d = place_of(m, t), column = column_of(m, m->form->tests[t].column);
-            const char *local = table(m, "local", k, cube_table_local(m->form, k));
-            if (m->look == CUBE_BY_ATOM) text_add(text, "%s[%s[i]]", local, ref_to(m, m->atoms[d]));
-            else
-                text_add(text, "%s[%s[%s[i] + %s]]", local, table(m, "atom", k, cube_table_atoms(m->form, k)),
-                         ref_to(m, m->ir->columns[column].decl), param(m, "u64", "from_key", k, cube_param_from(d)));
-        }
-        text_add(text, " * %s", param(m, number_type(m), "stride", k, cube_param_stride(m->form, k)));
+        write_key(m, text, k);
+        if (k + 1 < n_keys) text_add(text, " * place[%d]", k + 1);
     }
     text_add(text, ";\n");
 }

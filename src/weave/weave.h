@@ -535,7 +535,7 @@ bool            weave_is_same_form(const CubeForm *a, const CubeForm *b);
 typedef enum CubeLook { CUBE_PLAIN, CUBE_MERGED, CUBE_BY_ATOM } CubeLook;
 
 // The kernel for queries of MEMBER's form: its tests in this ORDER.  share/slots.c fills in what the functions below
-// number; tables are of u16.  Of MEMBER nothing is looked at later but its name.
+// number; tables are of u16 but for cube_table_places.  Of MEMBER nothing is looked at later but its name.
 Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, CubeLook look);
 
 // Tables, by place in ORDER: class of a value (0: it is unwanted); state + 1 by the state before (in place 1 by class)
@@ -544,18 +544,15 @@ static inline int cube_table_class(int d) { return d; }
 static inline int cube_table_next(const CubeForm *form, int d) { return form->n_tests + d - 1; }
 static inline int cube_table_atoms(const CubeForm *form, int k) { return 2 * form->n_tests - 1 + 2 * k; }
 static inline int cube_table_local(const CubeForm *form, int k) { return 2 * form->n_tests + 2 * k; }
+// By slot: its first cell, then the strides among its cells of all group keys but the last, whose stride is 1; u32.
+// Without group keys there is none: a slot is a cell.
+static inline int cube_table_places(const CubeForm *form) { return 2 * form->n_tests - 1 + 2 * form->n_keys; }
 // By atom: by atom less 1, instead of by value; atom of a value by place, instead of by group key.
-static inline int cube_table_values(const CubeForm *form, int d)
-{
-    return 2 * form->n_tests - 1 + 2 * form->n_keys + d;
-}
-static inline int cube_n_tables(const CubeForm *form) { return 2 * form->n_tests - 1 + 2 * form->n_keys; }
-// Parameters: PARAM_OFFSET of each column, whose value is to be set; cells of a slot; classes in places from 1 on;
-// stride of a group key among the cells of its slot.
+static inline int cube_table_values(const CubeForm *form, int d) { return cube_table_places(form) + 1 + d; }
+static inline int cube_n_tables(const CubeForm *form) { return cube_table_places(form) + 1; }
+// Parameters: PARAM_OFFSET of each column, whose value is to be set; classes in places from 1 on.
 static inline int cube_param_from(int d) { return d; }
-static inline int cube_param_groups(const CubeForm *form) { return form->n_tests; }
-static inline int cube_param_classes(const CubeForm *form, int d) { return form->n_tests + d; }
-static inline int cube_param_stride(const CubeForm *form, int k) { return 2 * form->n_tests + k; }
-static inline int cube_n_params(const CubeForm *form) { return 2 * form->n_tests + form->n_keys; }
+static inline int cube_param_classes(const CubeForm *form, int d) { return form->n_tests + d - 1; }
+static inline int cube_n_params(const CubeForm *form) { return 2 * form->n_tests - 1; }
 
 #endif

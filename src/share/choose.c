@@ -1,0 +1,162 @@
+// choose.c - see choose.h.
+//
+// The order in which ways are tried:
+//
+//     one body      over columns or over joins, whichever is expected to cost less for its riders (bodies.c).  First,
+//                   since a row then costs the same for any number of riders: nothing else gets cheaper with each one
+//     fused         where that is expected to beat a sieve: SIEVED_GAIN (fusing.c)
+//     sieved        strangers that look for few rows
+//     fused         of those that no sieve took
+//     alone
+//
+// Each only if the cost model expects a gain.  The order is the same for all devices; a GPU's fused kernels save too
+// little to be tried before its sieve.
+
+#include "share/choose_int.h"
+
+#include <stdlib.h>
+
+// ---- identities -----------------------------------------------------------------------------------------------------
+
+static u64 mix(u64 hash, u64 value) { return hash_bytes((const u64[]){ hash, value }, 2 * sizeof(u64)); }
+
+u64 share_text(const Woven *woven, const Source *source)
+{
+    u64 hash = hash_bytes(woven->name, strlen(woven->name));
+    for (int c = 0; c < woven->n_columns; c++) hash = mix(hash, (u64)source->chunk_column[woven->columns[c]]);
+    return hash;
+}
+
+// All that weave_is_same_but_sieves compares and that can be hashed: equal tables may lie in different places.
+u64 share_shape(const Woven *woven, const Source *source)
+{
+    u64 hash = mix(share_text(woven, source), woven->n_groups);
+    for (int p = 0; p < woven->n_params; p++) {
+        const Param *param = &woven->params[p];
+        if (!param->is_sieved) hash = mix(mix(hash, (u64)param->kind), (u64)param->value ^ (u64)param->other << 32);
+    }
+    for (int t = 0; t < woven->n_tables; t++)
+        if (t >= 64 || !(woven->sieved_tables >> t & 1)) hash = mix(hash, woven->table_facts[t].owner);
+    return hash;
+}
+
+// ---- asking the device ----------------------------------------------------------------------------------------------
+
+const ShareFacts **choosing_facts(const Choosing *choosing, const int *list, int n)
+{
+    const ShareFacts **facts = malloc(((size_t)n + 1) * sizeof *facts);
+    for (int i = 0; i < n; i++) facts[i] = choosing->riders[list[i]].facts;
+    return facts;
+}
+
+const ShareRider **choosing_riders(const Choosing *choosing, const int *list, int n)
+{
+    const ShareRider **riders = malloc(((size_t)n + 1) * sizeof *riders);
+    for (int i = 0; i < n; i++) riders[i] = &choosing->riders[list[i]];
+    return riders;
+}
+
+static void add_unit(Choosing *choosing, const ShareAsk *ask, const int *list)
+{
+    ShareUnit *unit = &choosing->units[choosing->n_units++];
+    *unit = (ShareUnit){ .way = ask->way,
+                         .riders = arena_array(choosing->arena, int, ask->n_riders),
+                         .gain = ask->gain,
+                         .handle = ask->handle };
+    for (int i = 0; i < ask->n_riders; i++) {
+        if (ask->took && !ask->took[i]) continue;
+        unit->riders[unit->n_riders++] = list[i];
+        choosing->is_taken[list[i]] = true;
+        choosing->n_sieved -= suits(choosing, list[i], SHARE_SIEVED);
+    }
+    choosing->n_made[ask->way]++;
+}
+
+ShareMade choosing_make(Choosing *choosing, ShareWay way, const int *list, int n, int number, double gain,
+                        bool is_alike)
+{
+    const ShareRider **riders = choosing_riders(choosing, list, n);
+    ShareAsk           ask = { .way = way,
+                               .n_riders = n,
+                               .riders = riders,
+                               .number = number,
+                               .gain = gain,
+                               .is_alike = is_alike };
+    if (way == SHARE_SIEVED) ask.took = malloc((size_t)n * sizeof *ask.took);
+    for (int i = 0; ask.took && i < n; i++) ask.took[i] = true;
+    const ShareMade made = choosing->ways->make(choosing->ways->device, &ask);
+    if (made == SHARE_DONE) add_unit(choosing, &ask, list);
+    free(ask.took);
+    free(riders);
+    return made;
+}
+
+// ---- sieves ---------------------------------------------------------------------------------------------------------
+
+double choosing_sieve_gain(const Choosing *choosing, const int *list, int n)
+{
+    const ShareWays   *ways = choosing->ways;
+    const ShareFacts **facts = choosing_facts(choosing, list, n);
+    double             alone = 0;
+    for (int i = 0; i < n; i++) alone += facts[i]->alone;
+    const double together = cost_sieve(ways->costs, facts, n, ways->near_bytes, ways->rows);
+    free(facts);
+    return alone / together;
+}
+
+static int list_sieved(const Choosing *choosing, int *list)
+{
+    const ShareWays *ways = choosing->ways;
+    int              n = 0;
+    for (int r = 0; r < choosing->n_riders; r++)
+        if (!choosing->is_taken[r] && suits(choosing, r, SHARE_SIEVED) &&
+            (!ways->can || ways->can(ways->device, SHARE_SIEVED, &choosing->riders[r])))
+            list[n++] = r;
+    return n;
+}
+
+// As they come, so many at a time.  The first ones that it does not pay for are the last.
+static void choose_sieves(Choosing *choosing)
+{
+    const ShareWays   *ways = choosing->ways;
+    const ShareLimits *limits = &ways->limits[SHARE_SIEVED];
+    if (choosing->n_sieved < limits->least || !has_units_left(choosing, SHARE_SIEVED)) return;
+    int      *list = arena_array(choosing->arena, int, choosing->n_riders);
+    const int n_all = list_sieved(choosing, list);
+    for (int at = 0, n; n_all - at >= limits->least && has_units_left(choosing, SHARE_SIEVED); at += n) {
+        n = MIN_OF(n_all - at, limits->most);
+        const double gain = choosing_sieve_gain(choosing, list + at, n);
+        if (gain < ways->costs->least_sieve ||
+            choosing_make(choosing, SHARE_SIEVED, list + at, n, choosing->n_made[SHARE_SIEVED], gain, false) !=
+                SHARE_DONE)
+            return;
+    }
+}
+
+// ---- all of them ----------------------------------------------------------------------------------------------------
+
+static void choose_alone(Choosing *choosing)
+{
+    for (int r = 0; r < choosing->n_riders; r++)
+        if (!choosing->is_taken[r]) add_unit(choosing, &(ShareAsk){ .way = SHARE_ALONE, .n_riders = 1, .gain = 1 }, &r);
+}
+
+ShareChoice share_choose(Arena *arena, ShareKept *kept, const ShareWays *ways, const ShareRider *riders, int n_riders)
+{
+    Choosing choosing = { .arena = arena,
+                          .kept = kept,
+                          .ways = ways,
+                          .riders = riders,
+                          .n_riders = n_riders,
+                          .is_taken = arena_array(arena, bool, n_riders + 1),
+                          .awaits = arena_array(arena, bool, n_riders + 1),
+                          .was_fused = arena_array(arena, bool, n_riders + 1),
+                          .units = arena_array(arena, ShareUnit, n_riders + 1) };
+    for (int r = 0; r < n_riders; r++) choosing.n_sieved += suits(&choosing, r, SHARE_SIEVED);
+    choose_bodies(&choosing);
+    choose_fused(&choosing, true);
+    choose_sieves(&choosing);
+    choose_fused(&choosing, false);
+    choose_alone(&choosing);
+    return (ShareChoice){ choosing.n_units, choosing.units };
+}
