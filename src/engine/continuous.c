@@ -5,8 +5,9 @@
 //              kept groups (in memory)  <--append--  the view's groups of these rows alone, by its woven query
 //
 // A view's state is a table in memory: keys and partial aggregates (plan/continuous.c).  A round runs the query of
-// every view over the same new rows, at the same time, so that the scan weaves them.  Its groups are appended; when the
-// table has grown to twice its groups, it is merged.  So a row costs the same however long the stream is.
+// every view over the same new rows, at the same time, so that the scan weaves them; views of one shape have one query
+// together (families.c).  Its groups are appended; when the table has grown to twice its groups, it is merged.  So a
+// row costs the same however long the stream is.
 //
 // A save replaces the rows of the table weft_view_NAME in the database, and its traits say up to which row of the
 // stream they count: one commit.  After a crash the rows behind that are fed again, so saves may be rare.  Retention
@@ -14,7 +15,7 @@
 //
 // One thread does all of that (feed_all).  CREATE and DROP change the list of views between two rounds.
 
-#include "engine/continuous.h"
+#include "engine/continuous_int.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,45 +25,10 @@
 enum {
     ROUND_ROWS = 4 << 20,              // rows of a round at most
     MERGE_ROWS = 1 << 16,              // rows of a state that need not be merged
-    SAVE_MS = 5000,                    // between two saves of a view
+    SAVE_MS = 5000,                    // between two saves of a view, at least
+    SAVE_SHARE = 10,                   // saves take one part in so many of the time: rounds wait for them
     IDLE_MS = 200,
     NAME_MOST = 63,
-};
-
-#define STATE_PREFIX "weft_view_"
-
-typedef struct ContinuousView {
-    SquadJob      job;                 // first: the squad knows a view at work by it
-    Streams      *streams;
-    Arena        *arena;
-    const char   *name, *text, *stream, *state;        // state: the name of its table
-    weft_session *session;             // that its queries run in
-    KeptGroups    kept;
-    i64           watermark_us;        // -1: none
-    int           event_column;        // of the stream
-    u64           n_merged;            // rows of the state after the last merge
-    double        saved_ms;            // when
-    const Table  *rows;                // of the round at work,
-    u64           until;               // up to this one
-    // By streams->lock:
-    TableTraits   seen;                // what the state in memory covers
-    u64           saved;               // what the one on disk does
-    Error         error;               // why it stopped
-} ContinuousView;
-
-struct Streams {
-    weft_db        *db;
-    StreamCalls     calls;
-    Store          *states;            // in memory
-    pthread_mutex_t lock;
-    pthread_cond_t  changed;
-    pthread_t       thread;
-    bool            has_thread, is_closing, is_at_work;
-    int             n_changing;        // that want to change the list
-    u64             n_wakes;
-    Arena          *arena;             // of the list
-    ContinuousView **views;
-    int             n_views;
 };
 
 static void wait_ms(Streams *streams, int time_ms)
@@ -82,103 +48,27 @@ static ContinuousView *find_view(const Streams *streams, const char *name)
     return NULL;
 }
 
-// ---- queries of a view ----------------------------------------------------------------------------------------------
+// ---- merging --------------------------------------------------------------------------------------------------------
 
-// Begins a statement of the view's own session.
-static Execution begin_execution(ContinuousView *view, Error *err)
-{
-    weft_session *session = view->session;
-    session->query_number = atomic_fetch_add(&session->db->n_queries, 1) + 1;
-    atomic_store(&session->stop, 0);
-    return (Execution){ .session = session, .arena = arena_new(NULL, "continuous view"), .err = err,
-                        .result = result_new(session->db), .given = view->rows };
-}
-
-static void end_execution(Execution *ex)
-{
-    if (ex->result) arena_free(ex->result->arena);
-    arena_free(ex->arena);
-}
-
-// The groups of the view's rows, as a plan that is not rewritten yet.
-static weft_status bind_groups(const ContinuousView *view, Execution *ex, const char *text, KeptGroups *kept,
-                               Statement **statement)
-{
-    const Names names = view->streams->calls.names(ex, NULL, 0);
-    weft_status status = sql_bind(ex->arena, text, &names, statement, ex->err);
-    if (ex->lookup) status = ex->lookup;
-    if (!status) status = plan_check_continuous((*statement)->plan, ex->err);
-    return status ? status : plan_keep_groups((*statement)->plan, kept, ex->err);
-}
-
-static weft_status check_types(const KeptGroups *a, const KeptGroups *b, Error *err)
-{
-    bool is_same = a->n_columns == b->n_columns && a->n_keys == b->n_keys;
-    for (int i = 0; is_same && i < a->n_columns; i++)
-        is_same = type_equal(a->columns[i].type, b->columns[i].type);
-    return is_same ? WEFT_OK
-                   : fail(err, WEFT_WRONG_OBJECT, -1, "the types of the view's columns changed with its tables");
-}
-
-// The rows of a query into the table of a state.
-static weft_status append_rows_of(const ContinuousView *view, Execution *ex, Store *store, const TableTraits *traits,
-                                  bool replaces)
+static weft_status merge_into(ContinuousView *view, const ViewRows *rows, Store *to, const TableTraits *traits,
+                              u64 *n_rows, Error *err)
 {
     Append *append;
-    u64     n_rows;
-    TRY(append_begin(store, view->state, &append, ex->err));
-    append_set_traits(append, traits, replaces);
-    const weft_status status = view->streams->calls.append_result(ex, append);
-    if (status) {
-        append_abort(append);
-        return status;
-    }
-    return append_commit(append, &n_rows, ex->err);
-}
-
-static weft_status add_groups(ContinuousView *view, const TableTraits *seen, Error *err)
-{
-    Execution   ex = begin_execution(view, err);
-    Statement  *statement = NULL;
-    KeptGroups  kept;
-    weft_status status = bind_groups(view, &ex, view->text, &kept, &statement);
-    if (!status) status = check_types(&view->kept, &kept, err);
-    if (!status) status = plan_rewrite(statement->plan, NULL, err);
-    if (!status) status = view->streams->calls.run_plan(&ex, statement);
-    if (!status && ex.result->n_rows)
-        status = append_rows_of(view, &ex, view->streams->states, seen, false);
-    end_execution(&ex);
-    return status;
-}
-
-// Runs the merge of the rows of FROM's state into TO's, which may be the same; *N_ROWS: groups.
-static weft_status merge_into(ContinuousView *view, Store *from, Store *to, const TableTraits *traits, u64 *n_rows,
-                              Error *err)
-{
-    const Table *state;
-    TRY(store_peek_table(from, view->state, &state, err));
-    Execution ex = begin_execution(view, err);
-    Statement statement = { .kind = STATEMENT_SELECT, .plan = plan_new(ex.arena) };
-    weft_status status = plan_merge_groups(statement.plan, state, &view->kept, err);
-    if (!status) status = plan_rewrite(statement.plan, NULL, err);
-    if (!status) status = view->streams->calls.run_plan(&ex, &statement);
-    // Without keys a merge of no row gives one, of NULLs.
-    if (!status && !state->n_rows) ex.result->n_rows = 0;
-    *n_rows = ex.result ? ex.result->n_rows : 0;
-    if (!status) status = append_rows_of(view, &ex, to, traits, true);
-    end_execution(&ex);
-    table_release(state);
-    return status;
+    u64     n_appended;
+    TRY(view_merge(view, rows, to, traits, &append, n_rows, err));
+    return append_commit(append, &n_appended, err);
 }
 
 static weft_status merge_if_large(ContinuousView *view, const TableTraits *seen, Error *err)
 {
-    const Table *state;
-    TRY(store_peek_table(view->streams->states, view->state, &state, err));
-    const bool is_large = state->n_rows > 2 * view->n_merged + MERGE_ROWS;
-    table_release(state);
-    if (!is_large) return WEFT_OK;
-    return merge_into(view, view->streams->states, view->streams->states, seen, &view->n_merged, err);
+    Store      *states = view->streams->states;
+    ViewRows    rows = { 0 };
+    weft_status status = WEFT_OK;
+    TRY(store_peek_table(states, view->state, &rows.own, err));
+    if (rows.own->n_rows > 2 * view->n_merged + MERGE_ROWS)
+        status = merge_into(view, &rows, states, seen, &view->n_merged, err);
+    view_release_rows(&rows);
+    return status;
 }
 
 // ---- late rows ------------------------------------------------------------------------------------------------------
@@ -240,7 +130,7 @@ static weft_status take_rows(ContinuousView *view, TableTraits *seen, Error *err
     seen->position = view->until;
     if (!status) {
         if (sifted) view->rows = sifted;
-        status = add_groups(view, seen, err);
+        status = view_add_groups(view, seen, err);
         view->rows = all;
     }
     table_release(sifted);
@@ -265,27 +155,48 @@ static void run_view(SquadJob *job)
     pthread_mutex_unlock(&view->streams->lock);
 }
 
+// One job for each view alone and for each family; gives how many.
+static int list_jobs(ContinuousView **views, int n_views, const Table *rows, u64 until, SquadJob **jobs)
+{
+    int n = 0;
+    for (int i = 0; i < n_views; i++) {
+        ContinuousView *view = views[i];
+        if (!view->family) {
+            view->rows = rows, view->until = until;
+            view->job = (SquadJob){ .run = run_view };
+            jobs[n++] = &view->job;
+        } else if (view->family->views[0] == view) {
+            view->family->rows = rows, view->family->until = until;
+            view->family->job = (SquadJob){ .run = family_run };
+            jobs[n++] = &view->family->job;
+        }
+    }
+    return n;
+}
+
 static void run_round(Streams *streams, ContinuousView **views, int n_views, const Table *rows, u64 until)
 {
-    Arena *scratch = arena_new(NULL, "round");
-    bool  *is_started = arena_array(scratch, bool, n_views + 1);
-    for (int i = 0; i < n_views; i++) {
-        views[i]->rows = rows, views[i]->until = until;
-        views[i]->job = (SquadJob){ .run = run_view };
-        is_started[i] = i + 1 < n_views && squad_start(streams->db->squad, &views[i]->job);
-        if (!is_started[i]) run_view(&views[i]->job);
+    Arena     *scratch = arena_new(NULL, "round");
+    SquadJob **jobs = arena_array(scratch, SquadJob *, n_views + 1);
+    bool      *is_started = arena_array(scratch, bool, n_views + 1);
+    const int  n_jobs = list_jobs(views, n_views, rows, until, jobs);
+    for (int i = 0; i < n_jobs; i++) {
+        is_started[i] = i + 1 < n_jobs && squad_start(streams->db->squad, jobs[i]);
+        if (!is_started[i]) jobs[i]->run(jobs[i]);
     }
-    for (int i = 0; i < n_views; i++) {
-        if (is_started[i]) squad_wait(streams->db->squad, &views[i]->job);
-        views[i]->rows = NULL;
-    }
+    for (int i = 0; i < n_jobs; i++)
+        if (is_started[i]) squad_wait(streams->db->squad, jobs[i]);
+    for (int i = 0; i < n_views; i++) views[i]->rows = NULL;
     arena_free(scratch);
 }
 
-// The views of STREAM that have seen the fewest rows, and up to where they may be fed together.
-static int choose_views(Streams *streams, const Table *stream, ContinuousView **chosen, u64 *from, u64 *until)
+// The views of STREAM that have seen the fewest rows, and up to where they may be fed together; *ARE_ALL: no other view
+// of the stream is fed.
+static int choose_views(Streams *streams, const Table *stream, ContinuousView **chosen, u64 *from, u64 *until,
+                        bool *are_all)
 {
     int n = 0;
+    *are_all = true;
     *until = stream->traits.first_row + stream->n_rows;
     *from = *until;
     for (int i = 0; i < streams->n_views; i++) {
@@ -297,18 +208,24 @@ static int choose_views(Streams *streams, const Table *stream, ContinuousView **
     for (int i = 0; i < streams->n_views; i++) {
         ContinuousView *view = streams->views[i];
         if (view->error.status || strcmp(view->stream, stream->name) != 0) continue;
-        if (view->seen.position == *from) chosen[n++] = view;
-        else *until = MIN_OF(*until, view->seen.position);
+        if (view->seen.position == *from) {
+            chosen[n++] = view;
+        } else {
+            *until = MIN_OF(*until, view->seen.position);
+            *are_all = false;
+        }
     }
     *until = MIN_OF(*until, *from + ROUND_ROWS);
     return n;
 }
 
+// Views whose family has failed are to be fed alone at once.
 static bool has_any_seen(Streams *streams, ContinuousView *const *views, int n_views, u64 until)
 {
     bool has_seen = false;
     pthread_mutex_lock(&streams->lock);
-    for (int i = 0; i < n_views; i++) has_seen |= views[i]->seen.position == until;
+    for (int i = 0; i < n_views; i++)
+        has_seen |= views[i]->seen.position == until || (views[i]->family && views[i]->family->has_failed);
     pthread_mutex_unlock(&streams->lock);
     return has_seen;
 }
@@ -321,11 +238,12 @@ static bool feed_stream(Streams *streams, const char *name)
     const Table     *stream = NULL, *rows = NULL;
     Error            error = { 0 };
     u64              from = 0, until = 0;
-    bool             is_more = false;
+    bool             is_more = false, are_all;
     if (!store_peek_table(streams->db->store, name, &stream, &error)) {
         pthread_mutex_lock(&streams->lock);
-        const int n = choose_views(streams, stream, chosen, &from, &until);
+        const int n = choose_views(streams, stream, chosen, &from, &until, &are_all);
         pthread_mutex_unlock(&streams->lock);
+        families_form(streams, chosen, are_all ? n : 0, n);
         if (n && from < until &&
             !table_slice(stream, from - stream->traits.first_row, until - from, &streams->db->budget, &rows, &error)) {
             run_round(streams, chosen, n, rows, until);
@@ -358,14 +276,20 @@ static bool feed_round(Streams *streams)
 static weft_status save_view(ContinuousView *view, Error *err)
 {
     Streams     *streams = view->streams;
-    const bool   is_lasting = store_path(streams->db->store) != NULL;
-    weft_status  status = WEFT_OK;
     u64          n_rows;
     if (view->saved == view->seen.position) return WEFT_OK;
     view->saved_ms = time_now_ms();
-    if (is_lasting)
-        status = merge_into(view, streams->states, streams->db->store, &view->seen, &n_rows, err);
-    if (status) return status;
+    if (store_path(streams->db->store)) {
+        Arena      *scratch = arena_new(NULL, "save");
+        ViewRows    rows;
+        weft_status status = view_kept_rows(view, scratch, &rows, err);
+        if (!status) {
+            status = merge_into(view, &rows, streams->db->store, &view->seen, &n_rows, err);
+            view_release_rows(&rows);
+        }
+        arena_free(scratch);
+        if (status) return status;
+    }
     pthread_mutex_lock(&streams->lock);
     view->saved = view->seen.position;
     pthread_mutex_unlock(&streams->lock);
@@ -376,12 +300,17 @@ static weft_status save_view(ContinuousView *view, Error *err)
 static void save_one(Streams *streams)
 {
     ContinuousView *oldest = NULL;
+    const double    start_ms = time_now_ms();
+    if (start_ms < streams->save_after_ms) return;
     for (int i = 0; i < streams->n_views; i++) {
         ContinuousView *view = streams->views[i];
         if (view->saved == view->seen.position) continue;
         if (!oldest || view->saved_ms < oldest->saved_ms) oldest = view;
     }
-    if (oldest && time_now_ms() - oldest->saved_ms >= SAVE_MS) (void)save_view(oldest, &(Error){ 0 });
+    if (!oldest || start_ms - oldest->saved_ms < SAVE_MS) return;
+    (void)save_view(oldest, &(Error){ 0 });
+    const double end_ms = time_now_ms();
+    streams->save_after_ms = end_ms + (SAVE_SHARE - 1) * (end_ms - start_ms);
 }
 
 // ---- retention ------------------------------------------------------------------------------------------------------
@@ -470,6 +399,7 @@ static void end_change(Streams *streams)
 
 static void free_view(ContinuousView *view)
 {
+    family_leave(view);
     if (view->session) view->streams->calls.disconnect(view->session);
     arena_free(view->arena);
 }
@@ -490,29 +420,18 @@ static weft_status new_view(Streams *streams, const ViewDef *def, ContinuousView
         !zone_find(zone, strlen(zone), &view->session->settings.zone))
         return fail(err, WEFT_CORRUPT, -1, "the options of view \"%s\" are damaged", def->name);
     view->watermark_us = watermark_us;
-    Execution   ex = begin_execution(view, err);
+    Execution   ex = view_execution(view->session, NULL, err);
     Statement  *statement;
     KeptGroups  kept;
-    weft_status status = bind_groups(view, &ex, def->text, &kept, &statement);
+    weft_status status = view_bind(streams, &ex, def->text, &kept, &statement);
     if (!status) {
         view->stream = arena_strdup(arena, plan_stream(statement->plan->root)->name);
         view->kept = kept;
         view->kept.columns = arena_array(arena, KeptColumn, kept.n_columns);
         memcpy(view->kept.columns, kept.columns, (size_t)kept.n_columns * sizeof *kept.columns);
+        view->has_form = plan_family_form(statement->plan, arena, &view->form);
     }
-    end_execution(&ex);
-    return status;
-}
-
-static weft_status create_state(const ContinuousView *view, Store *store, const TableTraits *traits, Error *err)
-{
-    Arena     *scratch = arena_new(NULL, "state");
-    ColumnDef *columns = arena_array(scratch, ColumnDef, view->kept.n_columns);
-    for (int i = 0; i < view->kept.n_columns; i++)
-        columns[i] = (ColumnDef){ .name = arena_printf(scratch, "c%d", i), .type = view->kept.columns[i].type };
-    const weft_status status =
-        store_create_special_table(store, view->state, columns, view->kept.n_columns, traits, err);
-    arena_free(scratch);
+    view_execution_end(&ex);
     return status;
 }
 
@@ -526,14 +445,15 @@ static void add_to_list(Streams *streams, ContinuousView *view)
 // The state as it was saved, in memory.
 static weft_status load_state(ContinuousView *view, Error *err)
 {
-    Streams     *streams = view->streams;
-    const Table *saved;
-    TRY(store_peek_table(streams->db->store, view->state, &saved, err));
-    view->seen = saved->traits;
+    Streams    *streams = view->streams;
+    ViewRows    rows = { 0 };
+    TRY(store_peek_table(streams->db->store, view->state, &rows.own, err));
+    view->seen = rows.own->traits;
     view->saved = view->seen.position;
-    table_release(saved);
-    TRY(create_state(view, streams->states, &view->seen, err));
-    return merge_into(view, streams->db->store, streams->states, &view->seen, &view->n_merged, err);
+    weft_status status = view_create_state(streams->states, view->state, &view->kept, &view->seen, err);
+    if (!status) status = merge_into(view, &rows, streams->states, &view->seen, &view->n_merged, err);
+    view_release_rows(&rows);
+    return status;
 }
 
 static void load_views(Streams *streams)
@@ -662,10 +582,10 @@ static weft_status add_view(Streams *streams, const ViewDef *def, const Settings
         view->seen = (TableTraits){ .kind = TABLE_STATE, .position = stream->traits.first_row };
         view->saved = view->seen.position;
         table_release(stream);
-        status = create_state(view, streams->states, &view->seen, err);
+        status = view_create_state(streams->states, view->state, &view->kept, &view->seen, err);
     }
     if (!status) {
-        status = create_state(view, store, &view->seen, err);
+        status = view_create_state(store, view->state, &view->kept, &view->seen, err);
         if (!status) {
             status = store_create_view(store, def, false, err);
             if (status) (void)store_drop_table(store, view->state, &(Error){ 0 });
@@ -720,20 +640,29 @@ weft_status streams_drop_view(Streams *streams, const char *name, Error *err)
 
 // ---- what others ask ------------------------------------------------------------------------------------------------
 
-weft_status streams_state(Streams *streams, const char *name, const Table **state, Error *err)
+static weft_status fail_state(Streams *streams, const char *name, Error *err)
 {
-    char        table[NAME_MOST + 1];
-    weft_status status = WEFT_OK;
-    snprintf(table, sizeof table, STATE_PREFIX "%s", name);
-    *state = NULL;
-    if (!store_peek_table(streams->states, table, state, &(Error){ 0 })) return WEFT_OK;
     pthread_mutex_lock(&streams->lock);
     const ContinuousView *view = find_view(streams, name);
-    status = fail(err, view && view->error.status ? view->error.status : WEFT_UNDEFINED_TABLE, -1,
-                  "continuous view \"%s\" could not be loaded: %s", name,
-                  view && view->error.status ? view->error.message : "it is being dropped");
+    const bool            has_error = view && view->error.status;
+    const weft_status     status = fail(err, has_error ? view->error.status : WEFT_UNDEFINED_TABLE, -1,
+                                        "continuous view \"%s\" could not be loaded: %s", name,
+                                        has_error ? view->error.message : "it is being dropped");
     pthread_mutex_unlock(&streams->lock);
     return status;
+}
+
+weft_status streams_state(Streams *streams, const char *name, Arena *arena, ViewRows *rows, Error *err)
+{
+    char        table[NAME_MOST + 1];
+    weft_status status;
+    *rows = (ViewRows){ 0 };
+    snprintf(table, sizeof table, STATE_PREFIX "%s", name);
+    pthread_mutex_lock(&streams->lock);
+    const ContinuousView *view = find_view(streams, name);
+    status = view_peek(streams, view, table, arena, rows, &(Error){ 0 });
+    pthread_mutex_unlock(&streams->lock);
+    return status ? fail_state(streams, name, err) : WEFT_OK;
 }
 
 // Row behind the last that the view's stream has; 0: there is no such view.
@@ -793,14 +722,18 @@ int streams_figures(Streams *streams, Arena *arena, ViewFigures **out)
     *out = arena_array(arena, ViewFigures, n + 1);
     for (int i = 0; i < n; i++) {
         const ContinuousView *view = streams->views[i];
-        const Table          *state = NULL;
+        const Table          *state = NULL, *cells = NULL;
         (*out)[i] = (ViewFigures){ .name = arena_strdup(arena, view->name), .stream = arena_strdup(arena, view->stream),
                                    .error = view->error.status ? arena_strdup(arena, view->error.message) : NULL,
+                                   .n_together = view->family ? view->family->n_views : 1,
                                    .position = view->seen.position, .saved = view->saved, .n_late = view->seen.n_late,
                                    .has_watermark = view->watermark_us >= 0 && view->seen.has_latest,
                                    .watermark = view->seen.latest - view->watermark_us };
         if (!store_peek_table(streams->states, view->state, &state, &(Error){ 0 })) (*out)[i].n_kept = state->n_rows;
+        if (view->family && !store_peek_table(streams->states, view->family->state, &cells, &(Error){ 0 }))
+            (*out)[i].n_kept += cells->n_rows;
         table_release(state);
+        table_release(cells);
     }
     pthread_mutex_unlock(&streams->lock);
     return n;

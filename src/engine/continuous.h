@@ -2,7 +2,7 @@
 //
 //     streams_wake(db->streams);                       // rows were committed to some stream
 //     streams_wait(db->streams, "v", row, cancel);     // until the view has seen the rows before ROW
-//     streams_state(db->streams, "v", &state, err);    // what plan_read_groups makes the answer of
+//     streams_state(db->streams, "v", arena, &rows, err);      // what plan_read_groups makes the answer of
 //
 // One thread of the database feeds the views, saves them and drops the rows of streams that retention lets go.
 
@@ -29,8 +29,8 @@ void     streams_wake(Streams *streams);               // any thread; starts the
 // were there are in it.
 weft_status streams_create_view(Execution *ex, const Statement *statement, const ViewDef *view);
 weft_status streams_drop_view(Streams *streams, const char *name, Error *err);
-// Held for the caller.  Fails when the view could not be loaded.
-weft_status streams_state(Streams *streams, const char *name, const Table **state, Error *err);
+// The tables are held for the caller; the rest is in ARENA.  Fails when the view could not be loaded.
+weft_status streams_state(Streams *streams, const char *name, Arena *arena, ViewRows *rows, Error *err);
 // Until the view has seen all rows that its stream has now, or has stopped, is dropped, or *CANCEL becomes true.
 void        streams_wait(Streams *streams, const char *name, const _Atomic bool *cancel);
 // Until the view has seen more rows than *POSITION, which becomes what it has seen.
@@ -40,6 +40,7 @@ weft_status streams_wait_change(Streams *streams, const char *name, u64 *positio
 typedef struct ViewFigures {           // for weft_views; texts are in the caller's arena
     const char *name, *stream, *error; // error NULL: none
     u64         position, saved, n_late, n_kept;
+    int         n_together;            // views that one query feeds, this one among them
     bool        has_watermark;
     i64         watermark;             // microseconds since 1970
 } ViewFigures;

@@ -81,8 +81,11 @@ static weft_status find_state(Execution *ex, const char *name, ViewText *text)
 {
     Streams *streams = ex->session->db->streams;
     if (!ex->has_waited) *LIST_PUSH(ex->arena, ex->behind, ex->n_behind) = arena_strdup(ex->arena, name);
-    TRY(streams_state(streams, name, &text->state, ex->err));
-    arena_defer(ex->arena, release_state, (void *)(uintptr_t)text->state);
+    ViewRows *rows = arena_make(ex->arena, ViewRows);
+    TRY(streams_state(streams, name, ex->arena, rows, ex->err));
+    arena_defer(ex->arena, release_state, (void *)(uintptr_t)rows->own);
+    if (rows->shared) arena_defer(ex->arena, release_state, (void *)(uintptr_t)rows->shared);
+    text->kept = rows;
     return WEFT_OK;
 }
 

@@ -95,7 +95,7 @@ static weft_status fill_views(Maker *maker, Arena *arena)
                               int_value(TYPE_BIGINT, (i64)views[i].n_kept),
                               int_value(TYPE_BIGINT, (i64)views[i].n_late),
                               { .type = TYPE(TIMESTAMP), .i = views[i].watermark, .is_null = !views[i].has_watermark },
-                              error };
+                              error, int_value(TYPE_BIGINT, views[i].n_together) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -431,8 +431,9 @@ static const struct VirtualTable {
         { "rows_kept", TYPE(BIGINT), true },
         { "late_rows", TYPE(BIGINT), true },
         { "watermark", TYPE(TIMESTAMP), false },
-        { "error", TYPE(TEXT), false } },
-      8,
+        { "error", TYPE(TEXT), false },
+        { "together", TYPE(BIGINT), true } },
+      9,
       NULL,
       fill_views },
     { "weft_columns",

@@ -182,22 +182,42 @@ weft_status plan_keep_groups(Plan *plan, KeptGroups *kept, Error *err)
 
 // ---- merging --------------------------------------------------------------------------------------------------------
 
-// Groups of the rows of STATE: its first N_KEYS columns are the keys, MERGES says what becomes of the others.
-static weft_status merge_rows(Plan *plan, const Table *state, int n_keys, const AggKind *merges, Node **out, Error *err)
+// All rows of the view, its keys first.
+static weft_status kept_rows(Plan *plan, const ViewRows *rows, int n_keys, Node **out, Error *err)
 {
-    Node     *scan = plan_scan(plan, state, "kept", -1);
-    const int n_aggs = scan->n_out - n_keys;
+    Node *shared;
+    if (!rows->shared || !rows->shared->n_rows) {
+        *out = plan_scan(plan, rows->own, "kept", -1);
+        return WEFT_OK;
+    }
+    TRY(plan_family_rows(plan, rows->shared, n_keys, &rows->wants, &shared, err));
+    *out = shared;
+    if (!rows->own->n_rows) return WEFT_OK;
+    Node *own = plan_scan(plan, rows->own, "kept", -1);
+    int  *columns = arena_array(plan->arena, int, own->n_out + 1);
+    for (int c = 0; c < own->n_out; c++) columns[c] = plan_copy_column(plan, own->out[c]);
+    *out = plan_set(plan, SET_UNION, true, own, shared, columns);
+    return WEFT_OK;
+}
+
+// Groups of the rows: their first N_KEYS columns are the keys, MERGES says what becomes of the others.
+static weft_status merge_rows(Plan *plan, const ViewRows *rows, int n_keys, const AggKind *merges, Node **out,
+                              Error *err)
+{
+    Node *input;
+    TRY(kept_rows(plan, rows, n_keys, &input, err));
+    const int n_aggs = input->n_out - n_keys;
     Expr    **keys = arena_array(plan->arena, Expr *, n_keys + 1);
     Agg      *aggs = arena_array(plan->arena, Agg, n_aggs + 1);
-    int      *columns = arena_array(plan->arena, int, scan->n_out + 1);
-    for (int c = 0; c < scan->n_out; c++) {
-        Expr *column = plan_column_expr(plan, scan->out[c], -1);
+    int      *columns = arena_array(plan->arena, int, input->n_out + 1);
+    for (int c = 0; c < input->n_out; c++) {
+        Expr *column = plan_column_expr(plan, input->out[c], -1);
         if (c < n_keys) keys[c] = column;
         else TRY(expr_agg(merges[c - n_keys], column, -1, &aggs[c - n_keys], err));
-        columns[c] = plan_add_column(plan, c < n_keys ? column->type : aggs[c - n_keys].type, state->columns[c].name,
-                                     NULL);
+        columns[c] = plan_add_column(plan, c < n_keys ? column->type : aggs[c - n_keys].type,
+                                     rows->own->columns[c].name, NULL);
     }
-    *out = plan_aggregate(plan, scan, keys, columns, n_keys, aggs, columns + n_keys, n_aggs);
+    *out = plan_aggregate(plan, input, keys, columns, n_keys, aggs, columns + n_keys, n_aggs);
     return WEFT_OK;
 }
 
@@ -207,18 +227,18 @@ static weft_status as_type(Plan *plan, Expr *expr, Type type, Expr **out, Error 
     return type_equal(expr->type, type) ? WEFT_OK : expr_cast(plan->arena, expr, type, -1, out, err);
 }
 
-weft_status plan_merge_groups(Plan *plan, const Table *state, const KeptGroups *kept, Error *err)
+weft_status plan_merge_groups(Plan *plan, const ViewRows *rows, const KeptGroups *kept, Error *err)
 {
     Node    *merged;
     AggKind *merges = arena_array(plan->arena, AggKind, kept->n_columns + 1);
     Expr   **exprs = arena_array(plan->arena, Expr *, kept->n_columns + 1);
     int     *columns = arena_array(plan->arena, int, kept->n_columns + 1);
     for (int c = kept->n_keys; c < kept->n_columns; c++) merges[c - kept->n_keys] = kept->columns[c].merge;
-    TRY(merge_rows(plan, state, kept->n_keys, merges, &merged, err));
+    TRY(merge_rows(plan, rows, kept->n_keys, merges, &merged, err));
     plan->names = arena_array(plan->arena, const char *, kept->n_columns + 1);
     for (int c = 0; c < kept->n_columns; c++) {
         TRY(as_type(plan, plan_column_expr(plan, merged->out[c], -1), kept->columns[c].type, &exprs[c], err));
-        plan->names[c] = state->columns[c].name;
+        plan->names[c] = rows->own->columns[c].name;
         columns[c] = exprs[c]->kind == EXPR_COLUMN ? exprs[c]->column
                                                    : plan_add_column(plan, exprs[c]->type, plan->names[c], NULL);
     }
@@ -259,15 +279,15 @@ static AggKind *merges_of(Plan *plan, const Node *groups, int *n_merges)
     return merges;
 }
 
-weft_status plan_read_groups(Plan *plan, Node *root, const Table *state, Error *err)
+weft_status plan_read_groups(Plan *plan, Node *root, const ViewRows *rows, Error *err)
 {
     Node    *groups = find_groups(root), *merged;
     int      n_merges, at = groups->n_keys;
     Expr   **exprs = arena_array(plan->arena, Expr *, groups->n_out + 1);
     AggKind *merges = merges_of(plan, groups, &n_merges);
-    if (groups->kind != NODE_AGGREGATE || groups->n_keys + n_merges != state->n_columns)
+    if (groups->kind != NODE_AGGREGATE || groups->n_keys + n_merges != rows->own->n_columns)
         return fail(err, WEFT_CORRUPT, -1, "the groups that are kept for a view are not its query's");
-    TRY(merge_rows(plan, state, groups->n_keys, merges, &merged, err));
+    TRY(merge_rows(plan, rows, groups->n_keys, merges, &merged, err));
     for (int k = 0; k < groups->n_keys; k++)
         TRY(as_type(plan, plan_column_expr(plan, merged->out[k], -1), groups->keys[k]->type, &exprs[k], err));
     for (int a = 0; a < groups->n_aggs; a++)

@@ -417,15 +417,54 @@ weft_status plan_rewrite(Plan *plan, Text *trace, Error *err);
 typedef struct KeptColumn { Type type; AggKind merge; } KeptColumn;            // merge: how two values become one
 typedef struct KeptGroups { int n_keys, n_columns; KeptColumn *columns; } KeptGroups;
 
+// A test of a column against a constant: COLUMN is an id, or the number of a class column (family.c).
+typedef struct FamilyTest { int column; Type type; Op op; i64 value; } FamilyTest;
+typedef struct WantedClasses { int n_columns, n_tests; FamilyTest *tests; } WantedClasses;     // n_columns: of classes
+
+// The rows that are kept for a view.  A group may have several.
+typedef struct ViewRows {
+    const Table  *own;
+    const Table  *shared;              // of its family, with classes behind the keys; NULL: none
+    WantedClasses wants;               // of these
+} ViewRows;
+
 // Whether the groups of a query, as it was bound, can be kept up to date; UNSUPPORTED says what is in the way.
 weft_status  plan_check_continuous(const Plan *plan, Error *err);
 const Table *plan_stream(const Node *node);                // that it scans; NULL: none
 // The plan becomes that of its groups' columns, which are to be kept.
 weft_status  plan_keep_groups(Plan *plan, KeptGroups *kept, Error *err);
-// An empty plan becomes that which merges the rows of STATE, so that each group has one.
-weft_status  plan_merge_groups(Plan *plan, const Table *state, const KeptGroups *kept, Error *err);
-// The groups below ROOT, a query that was bound in PLAN, come from STATE instead of being computed.
-weft_status  plan_read_groups(Plan *plan, Node *root, const Table *state, Error *err);
+// An empty plan becomes that which merges the rows that are kept, so that each group has one.
+weft_status  plan_merge_groups(Plan *plan, const ViewRows *rows, const KeptGroups *kept, Error *err);
+// The groups below ROOT, a query that was bound in PLAN, come from ROWS instead of being computed.
+weft_status  plan_read_groups(Plan *plan, Node *root, const ViewRows *rows, Error *err);
+
+// ---- continuous views of one shape (family.c) -----------------------------------------------------------------------
+
+// What a view says of its family, of a plan that plan_keep_groups has made: the queries of two views with the same text
+// here differ in their tests at most.  False: it is for no family.
+typedef struct FamilyForm { const char *text; int n_tests; FamilyTest *tests; } FamilyForm;
+bool plan_family_form(const Plan *plan, Arena *arena, FamilyForm *form);
+
+// Classes of the values of the columns that views of one form test.
+typedef struct FamilyColumn {
+    int  column;                       // id, in the plan of any of them
+    Type type;
+    int  n_breaks;
+    i64 *breaks;                       // ascending; a value's class is the number of those that are not above it
+    i64  low, high;                    // no view wants values outside
+} FamilyColumn;
+typedef struct FamilyClasses { int n_columns; FamilyColumn *columns; i64 n_classes; } FamilyClasses;    // all together
+void plan_family_classes(Arena *arena, const FamilyForm *const *forms, int n_forms, FamilyClasses *classes);
+
+// PLAN, of plan_keep_groups, becomes that of the groups of all views: by the keys, then by the classes.
+weft_status plan_family_groups(Plan *plan, const FamilyClasses *classes, Error *err);
+// What is kept of these, where VIEW is what is kept of one view's.
+void plan_family_kept(Arena *arena, const KeptGroups *view, const FamilyClasses *classes, KeptGroups *kept);
+// The classes that a view wants, in ARENA.
+void plan_family_wants(Arena *arena, const FamilyClasses *classes, const FamilyForm *form, WantedClasses *wants);
+// A view's rows of the family's, without the classes.
+weft_status plan_family_rows(Plan *plan, const Table *cells, int n_keys, const WantedClasses *wants, Node **out,
+                             Error *err);
 
 // ---- statements: what a front end hands to the engine ---------------------------------------------------------------
 

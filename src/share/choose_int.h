@@ -37,6 +37,8 @@ static inline bool has_units_left(const Choosing *choosing, ShareWay way)
 // order, less those that a sieve left out.
 ShareMade choosing_make(Choosing *choosing, ShareWay way, const int *list, int n, int number, double gain,
                         bool is_alike);
+// What ASK gave is a unit; its riders are numbers in LIST.
+void choosing_add(Choosing *choosing, const ShareAsk *ask, const int *list);
 // The members of LIST, as the cost model and the device want them.
 const ShareFacts **choosing_facts(const Choosing *choosing, const int *list, int n);           // to be freed
 const ShareRider **choosing_riders(const Choosing *choosing, const int *list, int n);          // to be freed

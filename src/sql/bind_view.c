@@ -41,7 +41,7 @@ static weft_status bind_view_text(Binder *binder, const ViewText *view, Bound *o
         query && query->node_case == PG_QUERY__NODE__NODE_SELECT_STMT
             ? binder->bind_query(binder, query->select_stmt, out)
             : fail(binder->err, WEFT_CORRUPT, -1, "the text of a view is not a query");
-    if (!status && view->state) status = plan_read_groups(binder->plan, out->node, view->state, binder->err);
+    if (!status && view->kept) status = plan_read_groups(binder->plan, out->node, view->kept, binder->err);
     binder->place = place;
     binder->with = with;
     binder->text = text;

@@ -22,7 +22,7 @@ typedef struct ViewText {              // a view, as it was made
     const char        *text;           // of its query
     int                n_columns;
     const char *const *columns;        // names
-    const Table       *state;          // a continuous view's groups, for plan_read_groups; NULL: it is computed
+    const ViewRows    *kept;           // a continuous view's groups, for plan_read_groups; NULL: it is computed
 } ViewText;
 
 typedef enum TreeKeeping {             // which parse trees are kept for the next time, and looked for

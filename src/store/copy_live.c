@@ -31,7 +31,7 @@ typedef struct LiveReader {
     _Atomic bool    stop;              // it is to end
     pthread_mutex_t mutex;             // guards all below
     pthread_cond_t  changed;
-    CopySpace       waiting;
+    CopySpace       waiting;           // with room for BLOCK_PADDING behind the bytes, since a commit takes it as it is
     size_t          n_bytes;
     u64             n_newlines;        // among them
     double          since_ms;          // the first of them came
@@ -41,18 +41,43 @@ typedef struct LiveReader {
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
+typedef u8 Bytes16 __attribute__((vector_size(16)));
+
+enum { BLOCKS_MOST = 255 };            // that a counter of a byte can count
+
+// Of whole blocks of 16 bytes: lane by lane, since a new line is in every other block or so.
+static u64 count_in_blocks(const char *bytes, size_t n_blocks)
+{
+    Bytes16 counts = { 0 };
+    u64 n = 0;
+    for (size_t b = 0; b < n_blocks; b++) {
+        Bytes16 block;
+        memcpy(&block, bytes + b * sizeof block, sizeof block);
+        counts -= (Bytes16)(block == '\n');
+    }
+    for (size_t lane = 0; lane < sizeof counts; lane++)
+        n += counts[lane];
+    return n;
+}
+
 static u64 count_newlines(const char *bytes, size_t length)
 {
     u64 n = 0;
-    for (size_t i = 0; i < length; i++)
-        n += bytes[i] == '\n';
+    size_t at = 0;
+    while (length - at >= sizeof(Bytes16)) {
+        const size_t n_blocks = MIN_OF((length - at) / sizeof(Bytes16), (size_t)BLOCKS_MOST);
+        n += count_in_blocks(bytes + at, n_blocks);
+        at += n_blocks * sizeof(Bytes16);
+    }
+    for (; at < length; at++)
+        n += bytes[at] == '\n';
     return n;
 }
 
 static weft_status keep_bytes(LiveReader *reader, const char *bytes, size_t length)
 {
     const size_t needed = reader->n_bytes + length;
-    if (needed > reader->waiting.capacity)
+    if (needed + BLOCK_PADDING > reader->waiting.capacity)
         TRY(copy_space_grow(&reader->waiting, MAX_OF(2 * needed, (size_t)FIRST_BYTES), reader->n_bytes, reader->budget,
                             &reader->error));
     memcpy(reader->waiting.bytes + reader->n_bytes, bytes, length);
@@ -116,9 +141,26 @@ static size_t whole_lines(const LiveReader *reader)
     return scan.end;
 }
 
+// TAKEN gets the space of the bytes that wait, and the rest, behind the first LENGTH, goes into its former space.
+static weft_status take_space(LiveReader *reader, CopySpace *taken, size_t length, u64 *n_newlines, Error *err)
+{
+    const size_t n_left = reader->n_bytes - length;
+    TRY(copy_space_reserve(taken, n_left + BLOCK_PADDING, reader->budget, err));
+    memcpy(taken->bytes, reader->waiting.bytes + length, n_left);
+    const CopySpace waiting = reader->waiting;
+    reader->waiting = *taken;
+    *taken = waiting;
+    const u64 n_left_newlines = count_newlines(reader->waiting.bytes, n_left);
+    *n_newlines = reader->n_newlines - n_left_newlines;
+    reader->n_bytes = n_left, reader->n_newlines = n_left_newlines;
+    reader->since_ms = time_now_ms();
+    pthread_cond_broadcast(&reader->changed);
+    return WEFT_OK;
+}
+
 // Waits until a commit is due.  TAKEN gets the lines; *LENGTH 0: there are no more.
 static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, CopySpace *taken, size_t *length,
-                              bool *is_end, Error *err)
+                              u64 *n_newlines, bool *is_end, Error *err)
 {
     weft_status status = WEFT_OK;
     *length = 0;
@@ -138,17 +180,8 @@ static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, Co
         wait_a_little(reader, is_due ? WAKE_MS : MIN_OF(left_ms, WAKE_MS));    // due: a line is longer than what came
     }
     *is_end = reader->is_at_end && *length == reader->n_bytes;
-    if (*length) {
-        status = copy_space_reserve(taken, *length + BLOCK_PADDING, reader->budget, err);
-        if (!status) {
-            memcpy(taken->bytes, reader->waiting.bytes, *length);
-            reader->n_bytes -= *length;
-            memmove(reader->waiting.bytes, reader->waiting.bytes + *length, reader->n_bytes);
-            reader->n_newlines = count_newlines(reader->waiting.bytes, reader->n_bytes);
-            reader->since_ms = time_now_ms();
-            pthread_cond_broadcast(&reader->changed);
-        }
-    }
+    if (*length && !status)
+        status = take_space(reader, taken, *length, n_newlines, err);
     pthread_mutex_unlock(&reader->mutex);
     return status;
 }
@@ -165,7 +198,8 @@ typedef struct LiveCopy {
     CopyFigures    *figures;
 } LiveCopy;
 
-static weft_status commit_lines(LiveCopy *copy, const char *bytes, size_t length, u64 *durable, Error *err)
+static weft_status commit_lines(LiveCopy *copy, const char *bytes, size_t length, u64 n_newlines, u64 *durable,
+                                Error *err)
 {
     Append *append;
     CopyFigures figures;
@@ -187,7 +221,7 @@ static weft_status commit_lines(LiveCopy *copy, const char *bytes, size_t length
     copy->figures->n_rejected += figures.n_rejected;
     copy->figures->n_rows += n_rows;
     copy->options.header = false;
-    copy->lines.n_before += count_newlines(bytes, length);
+    copy->lines.n_before += n_newlines;
     copy->lines.is_continued = true;
     *durable = n_before + n_rows;
     return WEFT_OK;
@@ -197,11 +231,11 @@ static weft_status copy_until_end(LiveCopy *copy, LiveReader *reader, const Live
 {
     CopySpace taken = { 0 };
     weft_status status = WEFT_OK;
-    u64 durable = 0;
+    u64 durable = 0, n_newlines = 0;
     for (size_t length = 1; length > 0 && !status;) {
-        status = take_lines(reader, commits, &taken, &length, &copy->lines.is_end, err);
+        status = take_lines(reader, commits, &taken, &length, &n_newlines, &copy->lines.is_end, err);
         if (!status && length > 0)
-            status = commit_lines(copy, taken.bytes, length, &durable, err);
+            status = commit_lines(copy, taken.bytes, length, n_newlines, &durable, err);
         if (!status && length > 0)
             commits->committed(commits->context, durable);
     }

@@ -530,7 +530,9 @@ static weft_status cache_miss(const Field *field, CacheEntry *slot, CacheEntry k
 static inline weft_status code_of(const Field *field, FieldText text, i64 *code, Error *err)
 {
     CacheEntry key = cache_key(text);
-    u64 hash = ((key.word0 ^ key.word1 * 0x9E3779B97F4A7C15u) + key.length_plus_one) * 0xD6E8FEB86659FD93u;
+    u64 words = key.word0 ^ key.word1 * 0x9E3779B97F4A7C15u;
+    words ^= words >> 32;                                   // what differs in the last bytes only must differ here, too
+    u64 hash = (words + key.length_plus_one) * 0xD6E8FEB86659FD93u;
     CacheEntry *slot = (CacheEntry *)(void *)field->cache.bytes + 2 * (hash >> 32) % CACHE_ENTRIES;
     for (int i = 0; i < 2; i++) {
         if (LIKELY(cache_matches(&slot[i], &key, text))) {
