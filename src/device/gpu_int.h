@@ -125,6 +125,9 @@ typedef struct CodeEntry {             // lives as long as the device
     struct CodeEntry *next;
 } CodeEntry;
 
+// What lies side by side in a block of device memory begins at such a distance.
+static inline u64 aligned(u64 bytes) { return (bytes + 255) / 256 * 256; }
+
 // ---- a launch -------------------------------------------------------------------------------------------------------
 
 typedef struct GpuRun {

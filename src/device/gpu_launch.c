@@ -21,7 +21,6 @@
 
 #include <stdlib.h>
 
-#define ALIGNED           256
 #define ROWS_BYTES_FREE   ((u64)256 << 20)     // output up to this gets room for every row,
 #define ROOM_SHARE        4                    // but rows and groups at first 1 / this of what a query may have: mostly
                                                // there are fewer than there may be
@@ -37,8 +36,6 @@
 #define OPEN_MS           1000.0
 #define EXCLUSIVE_MS      1000.0               // longest wait for the exclusive launch, or to be it while nothing moves
 #define EXCLUSIVE_MOST_MS 15000.0
-
-static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
 static bool is_hash(const GpuRun *run)
 {

@@ -9,10 +9,6 @@
 
 #include <stdlib.h>
 
-#define ALIGNED 256
-
-static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
-
 // ---- room -----------------------------------------------------------------------------------------------------------
 
 static void free_table(Gpu *gpu, MadeTable *table)                     // under the lock

@@ -4,10 +4,6 @@
 
 #include "device/gpu_int.h"
 
-#define ALIGNED 256
-
-static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
-
 static void *pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 u64 notes_bytes(const Launch *launch) { return aligned((u64)launch->n_facts * sizeof(KernelNote)); }

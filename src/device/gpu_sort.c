@@ -20,8 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ALIGNED 256
-
 enum {
     N_DIGITS = 256,
     DIGIT_BITS = 8,
@@ -71,8 +69,6 @@ typedef struct SortRun {
     weft_status  status;
     Error        error;
 } SortRun;
-
-static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
 static GpuAddress address(const SortRun *s, u64 at) { return gpu_address(s->gpu, s->copy->at + at); }
 

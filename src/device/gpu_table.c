@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ALIGNED   256
 #define SPAN_MOST ((u64)1 << 30)
 
 enum { LINK_ARGS = 0, ORDER_ARGS };    // of the parts that are links, whose numbers these are, too
@@ -36,8 +35,6 @@ typedef struct FillArgs {              // what a part's KernelArgs point to, in 
     const void  *tables[FILL_KEYS + 1];
     i64          totals[2];            // places or keys that have a row; the longest chain
 } FillArgs;
-
-static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
 static void *pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
