@@ -219,13 +219,15 @@ static int choose_views(Streams *streams, const Table *stream, ContinuousView **
     return n;
 }
 
-// Views whose family has failed are to be fed alone at once.
+// Views whose family has failed are to be fed alone at once, unless there is no memory for that: then after a pause.
 static bool has_any_seen(Streams *streams, ContinuousView *const *views, int n_views, u64 until)
 {
     bool has_seen = false;
     pthread_mutex_lock(&streams->lock);
-    for (int i = 0; i < n_views; i++)
-        has_seen |= views[i]->seen.position == until || (views[i]->family && views[i]->family->has_failed);
+    for (int i = 0; i < n_views; i++) {
+        const ViewFamily *family = views[i]->family;
+        has_seen |= views[i]->seen.position == until || (family && family->has_failed && !family->could_not_end);
+    }
     pthread_mutex_unlock(&streams->lock);
     return has_seen;
 }

@@ -45,6 +45,7 @@ struct ViewFamily {
     KeptGroups      kept;              // of the cells
     u64             n_merged;
     bool            has_failed;        // its query: its views go on alone
+    bool            could_not_end;     // it has failed, and some view found no memory for its part
     int             n_views;
     ContinuousView **views;            // all of them have this family
     const Table    *rows;              // of the round at work

@@ -234,7 +234,7 @@ static void end_failed(ContinuousView **views, int n_views)
         ViewFamily *family = views[i]->family;
         if (!family || !family->has_failed) continue;
         for (int k = 0; k < family->n_views; k++) family->views[k]->has_form = false;
-        (void)end_family(family);
+        if (!end_family(family)) family->could_not_end = true;
     }
 }
 
