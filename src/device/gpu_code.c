@@ -1,11 +1,11 @@
 // gpu_code.c - kernel texts that a GPU knows, and their code: noted, built, tried again.
 //
-// An entry is made when a text is first asked for, and stays.  Who builds it is decided elsewhere: queries that wait
-// for it (gpu_kernel.c), or threads in the background (gpu_ready.c).
+// An entry is made when a text is first asked for, and stays.  Others build it: queries that wait for it
+// (gpu_kernel.c), or threads in the background (gpu_ready.c).
 //
 // Quick code is an entry of its own, beside the one that it stands for: less is optimised, which takes half the time
 // (NVRTC 13.0, --Ofast-compile=mid: 155 ms of CPU instead of 306 for kernels of SSB).  A launch takes what is there,
-// the better one first; nothing that runs has its code exchanged.
+// the better one first.  Code is never exchanged under a launch.
 
 #include "device/gpu_int.h"
 

@@ -1,5 +1,5 @@
 // fuse.c - see fuse.h.
-// Who with whom, and whether it pays, is decided in src/share (fusing.c, cost_fused).
+// src/share decides which queries are fused, and whether it pays (fusing.c, cost_fused).
 
 #include "engine/fuse.h"
 

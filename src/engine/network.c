@@ -1,4 +1,4 @@
-// network.c - shared circular scans: who pushes which rows when.
+// network.c - shared circular scans: which thread pushes which rows when.
 //
 //     table lineorder   [0][1][2][3][4][5]
 //                             ^ cursor      riders q7 (wants 2 3 4 5 0 1), q9 (got on at 3; wants 3 4 5 0 1 2)

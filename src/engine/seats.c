@@ -1,7 +1,7 @@
 // seats.c - see seats.h.
 //
-// Who is served with whom, and how, is decided in src/share (choose.h) for all devices.  Here riders are described, and
-// what serves several of them is made, or taken from the chunk before: cubes (cube.h, join_cube.h), fused kernels
+// src/share (choose.h) decides for all devices which riders are served together, and how.  Here riders are described,
+// and what serves several of them is made, or taken from the chunk before: cubes (cube.h, join_cube.h), fused kernels
 // (fuse.h), sets of sieves (sieve.h).  Cubes and fused kernels only once their code is there: until then their riders
 // are served as if there were none.
 

@@ -8,8 +8,8 @@
 
 #include "engine/execute.h"
 
-// Nothing of the first try is left: neither memory, nor rows, nor the stop flag that its failing workers set.  Who lost
-// a device is told.
+// Nothing of the first try is left: neither memory, nor rows, nor the stop flag that its failing workers set.  A
+// notice says that a device was lost.
 static void begin_again(Execution *ex, bool has_lost_tables)
 {
     weft_session *session = ex->session;
