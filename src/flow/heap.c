@@ -214,19 +214,29 @@ static void cut(HeapBuffer *buffer, int shift)              // all of its bits a
     open_bits(buffer, WORDS);
 }
 
+// A driver cuts small pieces of device memory at multiples of 512 bytes.  One more page then has the boundary in it.
+static void *take_pages(HeapSide *side, HeapBuffer *buffer, u64 bytes)
+{
+    const weft_memory *memory = &side->memory;
+    u8 *raw = memory->take(memory->context, bytes);
+    if (raw && (uintptr_t)raw % PAGE != 0) {
+        memory->give(memory->context, raw, bytes);
+        buffer->raw_bytes = bytes + PAGE;
+        raw = memory->take(memory->context, buffer->raw_bytes);
+    }
+    buffer->raw = raw;
+    buffer->memory = (u8 *)(((uintptr_t)raw + PAGE - 1) / PAGE * PAGE);
+    return buffer->memory;
+}
+
 static void *take_memory(FrameHeap *heap, HeapSide *side, HeapBuffer *buffer, u64 bytes)
 {
     buffer->raw = NULL;
     if (side->memory.bytes_max > 0 && (i64)bytes > side->memory.bytes_max - side->bytes)
         return NULL;
     buffer->raw_bytes = bytes;
-    if (side->memory.take) {
-        buffer->raw = buffer->memory = side->memory.take(side->memory.context, bytes);
-        if ((uintptr_t)buffer->raw % PAGE == 0)
-            return buffer->raw;
-        side->memory.give(side->memory.context, buffer->raw, bytes);    // not at a page's boundary: no use
-        return buffer->raw = NULL;
-    }
+    if (side->memory.take)
+        return take_pages(side, buffer, bytes);
     if (!mem_has_own_pages(bytes))
         buffer->raw_bytes += PAGE;
     Error ignored = { 0 };

@@ -101,6 +101,8 @@ struct Op {
 
 typedef enum RangeKind { RANGE_DEVICE, RANGE_PINNED, RANGE_REGISTERED } RangeKind;
 
+enum { LARGE_PAGE = 2 << 20, DEVICE_ALIGNMENT = 512 };
+
 typedef struct Range { u8 *first; size_t bytes; RangeKind kind; struct Range *next; } Range;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -318,14 +320,21 @@ static void add_range(void *memory, size_t bytes, RangeKind kind)
     bytes_registered_most = MAX_OF(bytes_registered_most, bytes_registered);
 }
 
+// A driver cuts small pieces of device memory at multiples of 512 bytes, not of a page.
+static size_t bytes_before(size_t bytes, RangeKind kind)
+{
+    return kind == RANGE_DEVICE && bytes < LARGE_PAGE ? DEVICE_ALIGNMENT : 0;
+}
+
 // Filled, so that what is read before it is written shows.  In large pages, since every device that is opened fills its
 // pool: in small ones their faults were two thirds of the time of the SQL tests.
 static void *new_range(size_t bytes, RangeKind kind)
 {
-    enum { LARGE_PAGE = 2 << 20 };
+    const size_t before = bytes_before(bytes, kind);
     void *memory = NULL;
-    if (posix_memalign(&memory, bytes < LARGE_PAGE ? 4096 : LARGE_PAGE, bytes + 64)) memory = NULL;
+    if (posix_memalign(&memory, bytes < LARGE_PAGE ? 4096 : LARGE_PAGE, before + bytes + 64)) memory = NULL;
     if (memory && bytes >= LARGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
+    memory = (u8 *)memory + before;
     memset(memory, 0xa5, bytes);
     add_range(memory, bytes, kind);
     return memory;
@@ -339,7 +348,7 @@ static bool drop_range(const void *memory, RangeKind kind)
         *link = range->next;
         if (kind == RANGE_DEVICE) bytes_device -= range->bytes;
         if (kind == RANGE_REGISTERED) bytes_registered -= range->bytes;
-        else free(range->first);
+        else free(range->first - bytes_before(range->bytes, kind));
         free(range);
         return true;
     }
@@ -1287,6 +1296,28 @@ static void spend_time(int ms)
     }
 }
 
+// WEFT_FAKE_NVRTC_KEEP: a folder that gets every text that is compiled, its options in a comment before it, named by
+// the hash of both: what real compilers are timed with (scripts/nvrtc-times).
+static void keep_text(const char *text, int n_options, const char *const *options)
+{
+    const char *folder = getenv("WEFT_FAKE_NVRTC_KEEP");
+    Text        all = { 0 }, path = { 0 };
+    if (!folder || !*folder) return;
+    text_add(&all, "//");
+    for (int o = 0; o < n_options; o++) text_add(&all, " %s", options[o]);
+    text_add(&all, "\n%s", text);
+    u64 hash = 14695981039346656037ull;
+    for (size_t i = 0; i < all.length; i++) hash = (hash ^ (u8)all.bytes[i]) * 1099511628211ull;
+    text_add(&path, "%s/%016llx.cu", folder, (unsigned long long)hash);
+    FILE *file = fopen(path.bytes, "w");
+    if (file) {
+        fwrite(all.bytes, 1, all.length, file);
+        fclose(file);
+    }
+    text_free(&all);
+    text_free(&path);
+}
+
 // Quick ones are counted, and fail, as calls of another name.
 DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *const *options))
 {
@@ -1297,6 +1328,7 @@ DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *co
         if (strncmp(options[o], "--time=", 7) == 0) tell_phases(options[o] + 7);
         if (sscanf(options[o], "-DITEMS=%d", &n_items) == 1) ((char *)program)[ITEMS_AT] = (char)('0' + n_items);
     }
+    keep_text((const char *)program + strlen(CODE_HEAD), n_options, options);
     spend_time(is_quick ? compile_ms / 2 : compile_ms);
     ENTER(is_quick ? "nvrtcCompileProgram, quick" : "nvrtcCompileProgram");
     LEAVE(0);

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "help.h"
 #include "weft_flow.h"
@@ -558,33 +559,60 @@ static void the_card_is_lost(void)
     ok(small_flow(false), "and another flow runs when the driver does again");
 }
 
-int main(void)
+static void frames_of_two_sizes(void)
 {
-    const char *driver = getenv("WEFT_LIBCUDA");
-    void *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
-    *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
     there_and_back(4096, 300, false);
     there_and_back(262144, 30, false);
-    managed_memory();
+}
+
+static void chains(void)
+{
     for (int n = 1; n <= 4; n++) {
         chain(n, false);
         chain(n, true);
     }
-    state_and_end();
-    source_and_sink_on_the_gpu();
-    leaves_when_idle_and_comes_back();
-    enters_while_it_runs();
-    memory_grows_under_it();
+}
+
+static void stops_in_both_ways(void)
+{
     stops_while_busy(WEFT_STOP_NOW);
     stops_while_busy(WEFT_STOP_DRAIN);
-    operator_stops();
-    a_host_thread_dies();
-    an_operator_fails_or_hangs();
-    is_refused();
-    auto_takes_what_it_can();
+}
+
+// Each says how long it took: on a card some wait for the driver and the compiler.
+static void part(const char *name, void (*run)(void))
+{
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    run();
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    printf("%8.0f ms  %s\n", (double)(after.tv_sec - before.tv_sec) * 1e3 +
+                                (double)(after.tv_nsec - before.tv_nsec) / 1e6, name);
+}
+
+int main(void)
+{
+    setlinebuf(stdout);                                     // one that hangs has said what failed before
+    const char *driver = getenv("WEFT_LIBCUDA");
+    void *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
+    *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
+    part("there and back", frames_of_two_sizes);
+    part("managed memory", managed_memory);
+    part("chains", chains);
+    part("state and end", state_and_end);
+    part("source and sink on the GPU", source_and_sink_on_the_gpu);
+    part("leaves when idle and comes back", leaves_when_idle_and_comes_back);
+    part("enters while it runs", enters_while_it_runs);
+    part("memory grows under it", memory_grows_under_it);
+    part("stops while busy", stops_in_both_ways);
+    part("an operator stops", operator_stops);
+    part("a host thread dies", a_host_thread_dies);
+    part("an operator fails or hangs", an_operator_fails_or_hangs);
+    part("is refused", is_refused);
+    part("auto takes what it can", auto_takes_what_it_can);
     if (fail_at) {
-        every_call_fails();
-        the_card_is_lost();
+        part("every call fails", every_call_fails);
+        part("the card is lost", the_card_is_lost);
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed != 0;
