@@ -4,6 +4,10 @@
 // host; the jit puts it before kernels that use these functions, for cc and NVRTC (wide_text in base.h).  A number is a
 // high word and a low word, two's complement: high * 2^64 + (u64)low.
 //
+// NVRTC would inline all of it at every call, once for each row of a thread, and unroll each loop there: one division
+// in the text of a kernel took 33 s to compile, and 0.4 as a function that is called (WIDE_CALL_) with loops that stay
+// loops (WIDE_LOOP_).  What is inlined still (WIDE_FN_) is short.
+//
 // Names end in _, as no column's name does.  Needs i64, u64 and u32.
 
 #ifndef WEFT_WIDE_TEXT_H
@@ -11,9 +15,13 @@
 
 #if defined(__CUDACC__)
 #define WIDE_FN_    static __device__ inline
+#define WIDE_CALL_  static __device__ __noinline__
+#define WIDE_LOOP_  _Pragma("unroll 1")
 #define WIDE_TABLE_ static __device__ const
 #else
 #define WIDE_FN_    static inline
+#define WIDE_CALL_  static inline
+#define WIDE_LOOP_
 #define WIDE_TABLE_ static const
 #endif
 
@@ -63,7 +71,7 @@ WIDE_FN_ int wide_multiply_(i64 a_high, i64 a_low, i64 b_high, i64 b_low, i64 *h
 WIDE_FN_ void wide_long_division_(u64 *ah, u64 *al, u64 bh, u64 bl, u64 *rest_high, u64 *rest_low)
 {
     u64 rh = 0, rl = 0;
-    for (int bit = 0; bit < 128; bit++) {
+    WIDE_LOOP_ for (int bit = 0; bit < 128; bit++) {
         const u64 out = rh >> 63;
         rh = rh << 1 | rl >> 63, rl = rl << 1 | *ah >> 63;
         *ah = *ah << 1 | *al >> 63, *al <<= 1;
@@ -76,7 +84,7 @@ WIDE_FN_ void wide_long_division_(u64 *ah, u64 *al, u64 bh, u64 bl, u64 *rest_hi
 }
 
 // A / B rounded half away from zero, or (IS_REST) what is left when it is cut towards zero.  B is not 0.
-WIDE_FN_ void wide_divide_(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 *high, i64 *low)
+WIDE_CALL_ void wide_divide_(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 *high, i64 *low)
 {
     u64       ah = (u64)a_high, al = (u64)a_low, bh = (u64)b_high, bl = (u64)b_low, rh, rl;
     const int a_sign = wide_magnitude_(&ah, &al), b_sign = wide_magnitude_(&bh, &bl);
@@ -93,7 +101,7 @@ WIDE_FN_ void wide_divide_(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_
 }
 
 // The nearest double, half to even.  All but the first 63 bits can only decide a tie: they become one bit.
-WIDE_FN_ double wide_to_f64_(i64 a_high, i64 a_low)
+WIDE_CALL_ double wide_to_f64_(i64 a_high, i64 a_low)
 {
     u64       h = (u64)a_high, l = (u64)a_low;
     const int is_negative = wide_magnitude_(&h, &l);
@@ -189,7 +197,7 @@ WIDE_FN_ int wide_times_tens_(u64 d, int up, int is_negative, i64 *high, i64 *lo
 
 // X as a decimal of this SCALE, 0 to 38, by its first N_DIGITS digits: 15, or 6 where it is a real.  0: no finite
 // number, or beyond 128 bits.
-WIDE_FN_ int wide_from_f64_(double x, int n_digits, int scale, i64 *high, i64 *low)
+WIDE_CALL_ int wide_from_f64_(double x, int n_digits, int scale, i64 *high, i64 *low)
 {
     union {
         double f;
@@ -206,7 +214,7 @@ WIDE_FN_ int wide_from_f64_(double x, int n_digits, int scale, i64 *high, i64 *l
         m >>= 29, e += 29;
     limit = wide_fives_[n_digits] << n_digits;
     // floor(exponent log10 2) is the exponent of ten, or one less than that, which shows.
-    for (int q = ((exponent * 1233) >> 12) - n_digits + 1;; q++) {
+    WIDE_LOOP_ for (int q = ((exponent * 1233) >> 12) - n_digits + 1;; q++) {
         digits = q > 0 ? wide_over_fives_(m, q, e - q, &round) : wide_times_fives_(m, -q, q - e, &round);
         if (digits < limit)
             return wide_times_tens_(digits + round, q + scale, is_negative, high, low);
@@ -240,15 +248,15 @@ WIDE_FN_ void wide_ten_to_(int n, u64 *high, u64 *low)
 }
 
 // Of a whole number; 0 has one, as any number below 10.
-WIDE_FN_ int wide_count_digits_(u64 high, u64 low)
+WIDE_CALL_ int wide_count_digits_(u64 high, u64 low)
 {
     u64 h, l;
     int n = 1;
     if (!high) {
-        while (n < 20 && low >= wide_ten_(n)) n++;
+        WIDE_LOOP_ while (n < 20 && low >= wide_ten_(n)) n++;
         return n;
     }
-    for (n = 20; n < 39; n++) {
+    WIDE_LOOP_ for (n = 20; n < 39; n++) {
         wide_ten_to_(n, &h, &l);
         if (wide_is_below_(high, low, h, l)) break;
     }
@@ -257,41 +265,41 @@ WIDE_FN_ int wide_count_digits_(u64 high, u64 low)
 
 // Long division by half words (Knuth, volume 2, 4.3.1, D): U of eight by V of four, lowest first; V is not 0.  The
 // quotient takes the place of U, the rest that of V.
-WIDE_FN_ void wide_divide_halves_(u32 *u, u32 *v)
+WIDE_CALL_ void wide_divide_halves_(u32 *u, u32 *v)
 {
     u32 q[8] = { 0 }, top = 0, carry = 0;
     int n = 4, shift = 0;
-    while (n > 1 && !v[n - 1]) n--;
+    WIDE_LOOP_ while (n > 1 && !v[n - 1]) n--;
     if (n == 1) {
         u64 rest = 0;
-        for (int i = 7; i >= 0; i--) {
+        WIDE_LOOP_ for (int i = 7; i >= 0; i--) {
             rest = rest << 32 | u[i];
             u[i] = (u32)(rest / v[0]), rest %= v[0];
         }
         v[0] = (u32)rest;
         return;
     }
-    while (!((u64)v[n - 1] << shift >> 31)) shift++;
-    for (int i = 0; shift && i < n; i++) {
+    WIDE_LOOP_ while (!((u64)v[n - 1] << shift >> 31)) shift++;
+    WIDE_LOOP_ for (int i = 0; shift && i < n; i++) {
         const u32 next = v[i] >> (32 - shift);
         v[i] = v[i] << shift | carry, carry = next;
     }
     carry = 0;
-    for (int i = 0; shift && i < 8; i++) {
+    WIDE_LOOP_ for (int i = 0; shift && i < 8; i++) {
         const u32 next = u[i] >> (32 - shift);
         u[i] = u[i] << shift | carry, carry = next;
     }
     top = carry;
-    for (int j = 8 - n; j >= 0; j--) {
+    WIDE_LOOP_ for (int j = 8 - n; j >= 0; j--) {
         const u32 first = j + n == 8 ? top : u[j + n];
         const u64 pair = (u64)first << 32 | u[j + n - 1];
         u64       digit = pair / v[n - 1], rest = pair % v[n - 1];
         i64       borrow = 0;
-        while (digit >> 32 || digit * v[n - 2] > (rest << 32 | u[j + n - 2])) {
+        WIDE_LOOP_ while (digit >> 32 || digit * v[n - 2] > (rest << 32 | u[j + n - 2])) {
             digit--, rest += v[n - 1];
             if (rest >> 32) break;
         }
-        for (int i = 0; i < n; i++) {
+        WIDE_LOOP_ for (int i = 0; i < n; i++) {
             const u64 product = digit * v[i];
             const i64 left = (i64)(u64)u[i + j] - borrow - (i64)(product & 0xffffffffull);
             u[i + j] = (u32)left;
@@ -300,7 +308,7 @@ WIDE_FN_ void wide_divide_halves_(u32 *u, u32 *v)
         if ((i64)(u64)first - borrow < 0) {
             u64 over = 0;
             digit--;
-            for (int i = 0; i < n; i++) {
+            WIDE_LOOP_ for (int i = 0; i < n; i++) {
                 over += (u64)u[i + j] + v[i];
                 u[i + j] = (u32)over, over >>= 32;
             }
@@ -308,25 +316,26 @@ WIDE_FN_ void wide_divide_halves_(u32 *u, u32 *v)
         if (j + n < 8) u[j + n] = 0;
         q[j] = (u32)digit;
     }
-    for (int i = 0; i < 4; i++) v[i] = i >= n ? 0 : u[i] >> shift | (shift && i + 1 < n ? u[i + 1] << (32 - shift) : 0);
-    for (int i = 0; i < 8; i++) u[i] = q[i];
+    WIDE_LOOP_ for (int i = 0; i < 4; i++)
+        v[i] = i >= n ? 0 : u[i] >> shift | (shift && i + 1 < n ? u[i + 1] << (32 - shift) : 0);
+    WIDE_LOOP_ for (int i = 0; i < 8; i++) u[i] = q[i];
 }
 
 // U times a word, within eight half words.  0: beyond them.
-WIDE_FN_ int wide_times_word_(u32 *u, u64 word)
+WIDE_CALL_ int wide_times_word_(u32 *u, u64 word)
 {
     u32 r[8] = { 0 };
-    for (int part = 0; part < 2; part++) {
+    WIDE_LOOP_ for (int part = 0; part < 2; part++) {
         const u64 half = part ? word >> 32 : word & 0xffffffffull;
         u64       carry = 0;
-        for (int i = 0; half && i + part < 8; i++) {
+        WIDE_LOOP_ for (int i = 0; half && i + part < 8; i++) {
             carry += u[i] * half;
             const u64 sum = (carry & 0xffffffffull) + r[i + part];
             r[i + part] = (u32)sum, carry = (carry >> 32) + (sum >> 32);
         }
         if (carry || (part && half && u[7])) return 0;
     }
-    for (int i = 0; i < 8; i++) u[i] = r[i];
+    WIDE_LOOP_ for (int i = 0; i < 8; i++) u[i] = r[i];
     return 1;
 }
 
@@ -336,7 +345,7 @@ WIDE_FN_ void wide_to_halves_(u64 high, u64 low, u32 *u)
 }
 
 // round(A * 10^UP / B), half away from zero, of whole numbers; 0 <= UP <= 76, B is not 0.  0: beyond 38 digits.
-WIDE_FN_ int wide_scaled_quotient_(u64 ah, u64 al, int up, u64 bh, u64 bl, u64 *high, u64 *low)
+WIDE_CALL_ int wide_scaled_quotient_(u64 ah, u64 al, int up, u64 bh, u64 bl, u64 *high, u64 *low)
 {
     u32 u[8] = { 0 }, v[4];
 #if defined(__SIZEOF_INT128__) && !defined(__CUDACC__)
@@ -370,7 +379,7 @@ WIDE_FN_ int wide_count_bits_(u64 high, u64 low)
 
 // A / 10^SCALE as the nearest double, half to even; SCALE is 38 at most.  The quotient gets 66 bits or more, of which
 // the last says whether there is a rest: then only wide_to_f64_ rounds.
-WIDE_FN_ double wide_decimal_to_f64_(i64 a_high, i64 a_low, int scale)
+WIDE_CALL_ double wide_decimal_to_f64_(i64 a_high, i64 a_low, int scale)
 {
     u64       h = (u64)a_high, l = (u64)a_low, th, tl;
     const int is_negative = wide_magnitude_(&h, &l);
@@ -398,7 +407,7 @@ WIDE_FN_ double wide_decimal_to_f64_(i64 a_high, i64 a_low, int scale)
 }
 
 // Digits come in fours, counted from the point: the place of the first four that are not 0, and what they are.
-WIDE_FN_ int wide_first_four_(u64 high, u64 low, int scale, int *place)
+WIDE_CALL_ int wide_first_four_(u64 high, u64 low, int scale, int *place)
 {
     u64       h, l;
     const int first = wide_count_digits_(high, low) - 1 - scale;
@@ -417,7 +426,7 @@ WIDE_FN_ int wide_first_four_(u64 high, u64 low, int scale, int *place)
 }
 
 // Whether the last N digits of a whole number are 0.
-WIDE_FN_ int wide_ends_in_zeros_(u64 high, u64 low, int n)
+WIDE_CALL_ int wide_ends_in_zeros_(u64 high, u64 low, int n)
 {
     u64 h, l;
     u32 u[8] = { 0 }, v[4];
@@ -431,7 +440,7 @@ WIDE_FN_ int wide_ends_in_zeros_(u64 high, u64 low, int n)
 }
 
 // How many digits behind the point a quotient of that size shows; more where it has more that are not 0.
-WIDE_FN_ int wide_shown_(i64 a_high, i64 a_low, int scale)
+WIDE_CALL_ int wide_shown_(i64 a_high, i64 a_low, int scale)
 {
     u64 h = (u64)a_high, l = (u64)a_low;
     int place, shown;
@@ -450,7 +459,7 @@ WIDE_FN_ int wide_shown_(i64 a_high, i64 a_low, int scale)
 // digits behind the point the operands show (all others are 0), or WIDE_UNKNOWN_.  SCALE is no less than either, and
 // 38 at most; B is not 0.  *SHOWN: what the quotient shows.  0: beyond 38 digits, or SCALE is below 16
 // and has no room for all that the quotient should show.
-WIDE_FN_ int wide_quotient_(i64 a_high, i64 a_low, int a_scale, int a_shown, i64 b_high, i64 b_low, int b_scale,
+WIDE_CALL_ int wide_quotient_(i64 a_high, i64 a_low, int a_scale, int a_shown, i64 b_high, i64 b_low, int b_scale,
                             int b_shown, int scale, i64 *high, i64 *low, int *shown)
 {
     u64       ah = (u64)a_high, al = (u64)a_low, bh = (u64)b_high, bl = (u64)b_low, h, l;
@@ -480,7 +489,7 @@ WIDE_FN_ int wide_quotient_(i64 a_high, i64 a_low, int a_scale, int a_shown, i64
 }
 
 // A * B, rounded to DOWN digits less than they have together, half away from zero.  0: beyond 38 digits.
-WIDE_FN_ int wide_rounded_product_(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int down, i64 *high, i64 *low)
+WIDE_CALL_ int wide_rounded_product_(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int down, i64 *high, i64 *low)
 {
     u64       ah = (u64)a_high, al = (u64)a_low, bh = (u64)b_high, bl = (u64)b_low, h, l;
     const int is_negative = wide_magnitude_(&ah, &al) != wide_magnitude_(&bh, &bl);
@@ -491,7 +500,7 @@ WIDE_FN_ int wide_rounded_product_(i64 a_high, i64 a_low, i64 b_high, i64 b_low,
     wide_to_halves_(ah, al, more);
     wide_times_word_(u, bl);
     wide_times_word_(more, bh);
-    for (int i = 0; i < 6; i++) {
+    WIDE_LOOP_ for (int i = 0; i < 6; i++) {
         carry += (u64)u[i + 2] + more[i];
         u[i + 2] = (u32)carry, carry >>= 32;
     }

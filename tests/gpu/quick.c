@@ -1,5 +1,7 @@
 // quick.c - code that is compiled quickly runs first, and better code after it.
 //
+// In a crowd neither is compiled for a kernel that came once.
+//
 // Run by tests/check-gpu with the fake driver, as new as NVRTC 13, which can leave optimisations out.
 
 #include <dlfcn.h>
@@ -96,6 +98,83 @@ static void waits_for_all(void)
     close_session();
 }
 
+// WEFT_GPU_CODE=quick: for tests, which run each kernel once.
+static void quick_alone(void)
+{
+    setenv("WEFT_GPU_CODE", "quick", 1);
+    open_session();
+    const int n_quick = count(QUICK), n_best = count(BEST);
+    ask("set gpu_wait = on");
+    check(is_best(ask("explain analyze select sum(v), min(v) from f where v > 30")), "a query waits for quick code",
+          said);
+    check(count(QUICK) == n_quick + 1 && count(BEST) == n_best, "which is all that is compiled", "it was not");
+    ask("set gpu_wait = off");
+    explain_until("explain analyze select max(v), min(v) from f where v > 30", is_best);
+    check(is_best(said) && count(QUICK) == n_quick + 2 && count(BEST) == n_best, "in the background, too", said);
+    setenv("WEFT_GPU_CODE", "best", 1);
+    close_session();
+}
+
+// Whole numbers of a row are divided by a function that has memory of its own: more rows for a thread gain nothing.
+static void one_row_for_calls(void)
+{
+    open_session();
+    ask("set gpu_wait = on");
+    check(strstr(ask("explain analyze select v / 3.0 from f where v < 3"), " threads x 1 row") != NULL,
+          "rows that are divided come one for each thread", said);
+    check(strstr(ask("explain analyze select v + 3 from f where v < 3"), " threads x 8 row") != NULL,
+          "others come eight", said);
+    close_session();
+}
+
+// ---- a crowd --------------------------------------------------------------------------------------------------------
+
+enum { MOST_OTHERS = 256 };
+
+typedef struct Crowd { int n; weft_session *sessions[MOST_OTHERS]; weft_task *tasks[MOST_OTHERS]; } Crowd;
+
+// Queries on the CPU that do not end, more than there are cores.
+static void open_crowd(Crowd *crowd)
+{
+    weft_error error;
+    const long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    crowd->n = (int)(n_cores < MOST_OTHERS ? n_cores + 1 : MOST_OTHERS);
+    for (int i = 0; i < crowd->n; i++) {
+        if (weft_connect(db, &crowd->sessions[i], &error)) exit(1);
+        must(crowd->sessions[i], "set device = cpu");
+        if (weft_submit(crowd->sessions[i], "select count(*) from f a, f b, f c where a.v + b.v * c.v < a.k",
+                        &crowd->tasks[i], &error))
+            exit(1);
+    }
+    usleep(200000);                    // all run
+}
+
+static void close_crowd(const Crowd *crowd)
+{
+    for (int i = 0; i < crowd->n; i++) {
+        weft_result *result = NULL;
+        weft_error   error;
+        weft_cancel(crowd->sessions[i]);
+        if (!weft_wait(crowd->tasks[i], &result, &error)) weft_result_free(result);
+        weft_disconnect(crowd->sessions[i]);
+    }
+}
+
+static void crowded(void)
+{
+    Crowd crowd;
+    open_session();
+    open_crowd(&crowd);
+    const int n_before = count(QUICK) + count(BEST);
+    check(!strcmp(ask("select sum(v + k) from f where v < 30 and k < 5"), "210|"), "the CPU answers in a crowd", said);
+    usleep(500000);
+    check(count(QUICK) + count(BEST) == n_before, "a kernel that came once is not compiled", "it was");
+    explain_until("explain analyze select sum(v + k) from f where v < 30 and k < 5", is_best);
+    check(is_best(said), "one that comes again is", said);
+    close_crowd(&crowd);
+    close_session();
+}
+
 int main(void)
 {
     void *fake = dlopen(getenv("WEFT_LIBCUDA"), RTLD_NOW);
@@ -109,6 +188,9 @@ int main(void)
     quick_then_best();
     quick_fails();
     waits_for_all();
+    quick_alone();
+    one_row_for_calls();
+    crowded();
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed != 0;
 }
