@@ -9,9 +9,10 @@
 // together (families.c).  Its groups are appended; when the table has grown to twice its groups, it is merged.  So a
 // row costs the same however long the stream is.
 //
-// A save replaces the rows of the table weft_view_NAME in the database, and its traits say up to which row of the
-// stream they count: one commit.  After a crash the rows behind that are fed again, so saves may be rare.  Retention
-// keeps rows that some view has not saved.  A view whose query fails stops where it is, and weft_views says why.
+// What a view has is saved now and then (view_saves.c), with the row of the stream up to which it counts.  After a
+// crash the rows behind that are fed again, so saves may be rare.  Retention keeps rows that some view has not saved.
+// A view whose query fails stops where it is, and weft_views says why.  Small chunks of streams are merged
+// (stream_merges.c).
 //
 // One thread does all of that (feed_all).  CREATE and DROP change the list of views between two rounds.
 
@@ -25,10 +26,7 @@
 enum {
     ROUND_ROWS = 4 << 20,              // rows of a round at most
     MERGE_ROWS = 1 << 16,              // rows of a state that need not be merged
-    SAVE_MS = 5000,                    // between two saves of a view, at least
-    SAVE_SHARE = 10,                   // saves take one part in so many of the time: rounds wait for them
     IDLE_MS = 200,
-    NAME_MOST = 63,
 };
 
 static void wait_ms(Streams *streams, int time_ms)
@@ -55,7 +53,7 @@ static weft_status merge_into(ContinuousView *view, const ViewRows *rows, Store 
 {
     Append *append;
     u64     n_appended;
-    TRY(view_merge(view, rows, to, traits, &append, n_rows, err));
+    TRY(view_merge(view, view->session, rows, to, traits, &append, n_rows, err));
     return append_commit(append, &n_appended, err);
 }
 
@@ -273,59 +271,19 @@ static bool feed_round(Streams *streams)
     return is_more;
 }
 
-// ---- saving ---------------------------------------------------------------------------------------------------------
-
-static weft_status save_view(ContinuousView *view, Error *err)
-{
-    Streams     *streams = view->streams;
-    u64          n_rows;
-    if (view->saved == view->seen.position) return WEFT_OK;
-    view->saved_ms = time_now_ms();
-    if (store_path(streams->db->store)) {
-        Arena      *scratch = arena_new(NULL, "save");
-        ViewRows    rows;
-        weft_status status = view_kept_rows(view, scratch, &rows, err);
-        if (!status) {
-            status = merge_into(view, &rows, streams->db->store, &view->seen, &n_rows, err);
-            view_release_rows(&rows);
-        }
-        arena_free(scratch);
-        if (status) return status;
-    }
-    pthread_mutex_lock(&streams->lock);
-    view->saved = view->seen.position;
-    pthread_mutex_unlock(&streams->lock);
-    return WEFT_OK;
-}
-
-// The view that waits longest, if it is time for it.
-static void save_one(Streams *streams)
-{
-    ContinuousView *oldest = NULL;
-    const double    start_ms = time_now_ms();
-    if (start_ms < streams->save_after_ms) return;
-    for (int i = 0; i < streams->n_views; i++) {
-        ContinuousView *view = streams->views[i];
-        if (view->saved == view->seen.position) continue;
-        if (!oldest || view->saved_ms < oldest->saved_ms) oldest = view;
-    }
-    if (!oldest || start_ms - oldest->saved_ms < SAVE_MS) return;
-    (void)save_view(oldest, &(Error){ 0 });
-    const double end_ms = time_now_ms();
-    streams->save_after_ms = end_ms + (SAVE_SHARE - 1) * (end_ms - start_ms);
-}
-
 // ---- retention ------------------------------------------------------------------------------------------------------
 
-static u64 least_saved(const Streams *streams, const char *stream)
+static u64 least_saved(Streams *streams, const char *stream)
 {
     u64 least = UINT64_MAX;
+    pthread_mutex_lock(&streams->lock);
     for (int i = 0; i < streams->n_views; i++)
         if (strcmp(streams->views[i]->stream, stream) == 0) least = MIN_OF(least, streams->views[i]->saved);
+    pthread_mutex_unlock(&streams->lock);
     return least;
 }
 
-static void drop_old_rows(Streams *streams)
+static void tidy_streams(Streams *streams)
 {
     Arena       *scratch = arena_new(NULL, "retention");
     const char **names;
@@ -335,9 +293,11 @@ static void drop_old_rows(Streams *streams)
     for (int i = 0; i < n_names; i++) {
         TableTraits traits;
         u64         n_dropped;
-        if (store_traits(store, names[i], &traits) && traits.kind == TABLE_STREAM && traits.retain_us > 0)
+        if (!store_traits(store, names[i], &traits) || traits.kind != TABLE_STREAM) continue;
+        if (traits.retain_us > 0)
             (void)store_expire(store, names[i], store_now_us(), least_saved(streams, names[i]), &n_dropped,
                                &(Error){ 0 });
+        merges_go_on(streams, names[i]);
     }
     arena_free(scratch);
 }
@@ -350,6 +310,7 @@ static void *feed_all(void *context)
     pthread_mutex_lock(&streams->lock);
     while (!streams->is_closing) {
         const u64 n_wakes = streams->n_wakes;
+        streams->n_wakes_taken = n_wakes;
         if (streams->n_changing) {
             wait_ms(streams, IDLE_MS);
             continue;
@@ -357,8 +318,8 @@ static void *feed_all(void *context)
         streams->is_at_work = true;
         pthread_mutex_unlock(&streams->lock);
         const bool is_more = feed_round(streams);
-        save_one(streams);
-        drop_old_rows(streams);
+        saves_go_on(streams);
+        tidy_streams(streams);
         pthread_mutex_lock(&streams->lock);
         streams->is_at_work = false;
         pthread_cond_broadcast(&streams->changed);
@@ -378,13 +339,26 @@ void streams_wake(Streams *streams)
     pthread_mutex_unlock(&streams->lock);
 }
 
-// From here on the thread is between two rounds, until end_change.
+// A wake that the thread has not answered counts as work.
+bool streams_await_rows(Streams *streams, const char *stream)
+{
+    bool has_view = false;
+    pthread_mutex_lock(&streams->lock);
+    const bool is_idle = streams->has_thread && !streams->is_at_work && streams->n_wakes == streams->n_wakes_taken;
+    for (int i = 0; i < streams->n_views && is_idle && !has_view; i++)
+        has_view = !streams->views[i]->error.status && strcmp(streams->views[i]->stream, stream) == 0;
+    pthread_mutex_unlock(&streams->lock);
+    return has_view;
+}
+
+// From here on the thread is between two rounds, and no view is being saved, until end_change.
 static void begin_change(Streams *streams)
 {
     pthread_mutex_lock(&streams->lock);
     streams->n_changing++;
     while (streams->is_at_work) pthread_cond_wait(&streams->changed, &streams->lock);
     streams->is_at_work = true;
+    saves_wait(streams);
     pthread_mutex_unlock(&streams->lock);
 }
 
@@ -519,6 +493,8 @@ void streams_free(Streams *streams)
     pthread_cond_broadcast(&streams->changed);
     pthread_mutex_unlock(&streams->lock);
     if (streams->has_thread) pthread_join(streams->thread, NULL);
+    saves_end(streams);
+    merges_end(streams);
     for (int i = 0; i < streams->n_views; i++) {
         if (!streams->views[i]->error.status) (void)save_view(streams->views[i], &(Error){ 0 });
         free_view(streams->views[i]);
@@ -695,7 +671,7 @@ void streams_wait(Streams *streams, const char *name, const _Atomic bool *cancel
     pthread_mutex_unlock(&streams->lock);
 }
 
-weft_status streams_wait_change(Streams *streams, const char *name, u64 *position, const _Atomic bool *cancel,
+weft_status streams_wait_change(Streams *streams, const char *name, int at, u64 *position, const _Atomic bool *cancel,
                                 Error *err)
 {
     weft_status status = WEFT_OK;
@@ -703,9 +679,9 @@ weft_status streams_wait_change(Streams *streams, const char *name, u64 *positio
     for (;;) {
         const ContinuousView *view = find_view(streams, name);
         if (atomic_load(cancel)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-        else if (!view) status = fail(err, WEFT_UNDEFINED_TABLE, -1, "continuous view \"%s\" does not exist", name);
+        else if (!view) status = fail(err, WEFT_UNDEFINED_TABLE, at, "continuous view \"%s\" does not exist", name);
         else if (view->error.status)
-            status = fail(err, view->error.status, -1, "continuous view \"%s\" has stopped: %s", name,
+            status = fail(err, view->error.status, at, "continuous view \"%s\" has stopped: %s", name,
                           view->error.message);
         if (status || view->seen.position > *position) {
             if (!status) *position = view->seen.position;

@@ -25,6 +25,9 @@ Streams *streams_new(weft_db *db, const StreamCalls *calls);
 void     streams_free(Streams *streams);               // saves the views first; NULL is fine
 void     streams_wake(Streams *streams);               // any thread; starts the thread when there is none
 
+// Whether a view of STREAM is fed, and all such views have taken up the rows of all commits that were reported.
+bool     streams_await_rows(Streams *streams, const char *stream);
+
 // CREATE MATERIALIZED VIEW ... WITH (continuous): VIEW is what CREATE VIEW would store.  Returns when the rows that
 // were there are in it.
 weft_status streams_create_view(Execution *ex, const Statement *statement, const ViewDef *view);
@@ -33,8 +36,8 @@ weft_status streams_drop_view(Streams *streams, const char *name, Error *err);
 weft_status streams_state(Streams *streams, const char *name, Arena *arena, ViewRows *rows, Error *err);
 // Until the view has seen all rows that its stream has now, or has stopped, is dropped, or *CANCEL becomes true.
 void        streams_wait(Streams *streams, const char *name, const _Atomic bool *cancel);
-// Until the view has seen more rows than *POSITION, which becomes what it has seen.
-weft_status streams_wait_change(Streams *streams, const char *name, u64 *position, const _Atomic bool *cancel,
+// Until the view has seen more rows than *POSITION, which becomes what it has seen.  AT is the place of errors.
+weft_status streams_wait_change(Streams *streams, const char *name, int at, u64 *position, const _Atomic bool *cancel,
                                 Error *err);
 
 typedef struct ViewFigures {           // for weft_views; texts are in the caller's arena
@@ -48,9 +51,9 @@ typedef struct ViewFigures {           // for weft_views; texts are in the calle
 int streams_figures(Streams *streams, Arena *arena, ViewFigures **out);
 
 // subscribe.c: SUBSCRIBE TO v.  The rows of the view that changed since this session's last SUBSCRIBE TO v; the first
-// gives all.  Waits for a change.
+// gives all.  Waits for a change.  AT is where the text names the view: the place of its errors.
 typedef weft_status (*ReadView)(weft_session *session, const char *sql, weft_result **result, Error *err);
-weft_status run_subscribe(Execution *ex, const char *name, ReadView read);
+weft_status run_subscribe(Execution *ex, const char *name, int at, ReadView read);
 void        subscription_free(weft_session *session);
 
 #endif

@@ -8,6 +8,7 @@
 #include "engine/continuous.h"
 
 #define STATE_PREFIX "weft_view_"
+enum { NAME_MOST = 63 };
 
 typedef struct ViewFamily ViewFamily;
 
@@ -23,7 +24,7 @@ typedef struct ContinuousView {
     i64           watermark_us;        // -1: none
     int           event_column;        // of the stream
     u64           n_merged;            // rows of the state after the last merge
-    double        saved_ms;            // when
+    double        saved_ms;            // when the last save of it began
     const Table  *rows;                // of the round at work,
     u64           until;               // up to this one
     // By streams->lock:
@@ -52,6 +53,29 @@ struct ViewFamily {
     u64             until;
 };
 
+// The save at work, or the last one.
+typedef struct ViewSave {
+    SquadJob        job;               // first
+    bool            is_started;        // the job is to be waited for; the thread that feeds knows
+    weft_session   *session;           // NULL until the first
+    Arena          *arena;             // of ROWS
+    ContinuousView *view;
+    ViewRows        rows;
+    TableTraits     seen;              // what ROWS cover
+    bool            is_running;        // by streams->lock, as the next
+    double          after_ms;          // the next may begin
+} ViewSave;
+
+// The merge of chunks at work, or the last one.
+typedef struct ChunkMerging {
+    SquadJob     job;                  // first
+    bool         is_started;           // the job is to be waited for; the thread that feeds knows
+    _Atomic bool is_running;           // the rest is the job's until it is false
+    weft_db     *db;
+    char         stream[NAME_MOST + 1];
+    double       after_ms;             // the next may begin
+} ChunkMerging;
+
 struct Streams {
     weft_db        *db;
     StreamCalls     calls;
@@ -61,11 +85,12 @@ struct Streams {
     pthread_t       thread;
     bool            has_thread, is_closing, is_at_work;
     int             n_changing;        // that want to change the list
-    u64             n_wakes;
+    u64             n_wakes, n_wakes_taken;    // taken: the thread has begun to look since that one
     Arena          *arena;             // of the list
     ContinuousView **views;
     int             n_views;
-    double          save_after_ms;     // the next save, at the earliest
+    ViewSave        save;
+    ChunkMerging    merging;
     u64             n_families;        // that ever were, for the names of their tables
 };
 
@@ -89,10 +114,22 @@ weft_status view_peek(const Streams *streams, const ContinuousView *view, const 
                       ViewRows *rows, Error *err);
 weft_status view_kept_rows(const ContinuousView *view, Arena *arena, ViewRows *rows, Error *err);
 void        view_release_rows(const ViewRows *rows);
-// Merges ROWS, and hands the groups to an append to the view's table in TO, which replaces its rows; the caller ends
-// that.
-weft_status view_merge(ContinuousView *view, const ViewRows *rows, Store *to, const TableTraits *traits,
-                       Append **append, u64 *n_rows, Error *err);
+// Merges ROWS in SESSION, and hands the groups to an append to the view's table in TO, which replaces its rows; the
+// caller ends that.
+weft_status view_merge(const ContinuousView *view, weft_session *session, const ViewRows *rows, Store *to,
+                       const TableTraits *traits, Append **append, u64 *n_rows, Error *err);
+
+// ---- view_saves.c ---------------------------------------------------------------------------------------------------
+
+void        saves_go_on(Streams *streams);     // by the thread that feeds, between two rounds: begins one if it is time
+void        saves_wait(Streams *streams);      // until none runs; the caller has the lock
+void        saves_end(Streams *streams);       // the thread that feeds has ended
+weft_status save_view(ContinuousView *view, Error *err);       // at once; no other save and no round runs
+
+// ---- stream_merges.c ------------------------------------------------------------------------------------------------
+
+void merges_go_on(Streams *streams, const char *stream);       // by the thread that feeds: begins one if there is need
+void merges_end(Streams *streams);                             // waits for the one at work
 
 // ---- families.c -----------------------------------------------------------------------------------------------------
 

@@ -134,7 +134,8 @@ static weft_status take_part(ContinuousView *view, Error *err)
     weft_status status = view_kept_rows(view, scratch, &rows, err);
     if (!status) {
         const bool has_cells = rows.shared->n_rows > 0;
-        if (has_cells) status = view_merge(view, &rows, streams->states, &view->seen, &append, &n_rows, err);
+        if (has_cells) status = view_merge(view, view->session, &rows, streams->states, &view->seen, &append,
+                                           &n_rows, err);
         pthread_mutex_lock(&streams->lock);
         if (!status && has_cells) status = append_commit(append, &n_appended, err);
         if (!status && has_cells) view->n_merged = n_rows;

@@ -117,11 +117,11 @@ void view_release_rows(const ViewRows *rows)
 
 static bool has_rows(const ViewRows *rows) { return rows->own->n_rows || (rows->shared && rows->shared->n_rows); }
 
-weft_status view_merge(ContinuousView *view, const ViewRows *rows, Store *to, const TableTraits *traits,
-                       Append **append, u64 *n_rows, Error *err)
+weft_status view_merge(const ContinuousView *view, weft_session *session, const ViewRows *rows, Store *to,
+                       const TableTraits *traits, Append **append, u64 *n_rows, Error *err)
 {
     const Streams *streams = view->streams;
-    Execution      ex = view_execution(view->session, NULL, err);
+    Execution      ex = view_execution(session, NULL, err);
     Statement      statement = { .kind = STATEMENT_SELECT, .plan = plan_new(ex.arena) };
     weft_status    status = plan_merge_groups(statement.plan, rows, &view->kept, err);
     if (!status) status = plan_rewrite(statement.plan, NULL, err);

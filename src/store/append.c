@@ -10,7 +10,8 @@
 //
 // Many small appends must not leave many small chunks.  So the last chunk swallows its predecessors while they are
 // less than twice its size (and the sum is not more than a chunk).  Sizes then fall by half from chunk to chunk, and a
-// row is rewritten only when its chunk has grown by half: a logarithmic number of times.
+// row is rewritten only when its chunk has grown by half: a logarithmic number of times.  Where rows are waited for,
+// larger chunks are left to merge.c (append_set_merge_rows).
 //
 // The numbers of a column of type numeric without a precision have a scale per piece.  A chunk gets the largest that
 // has come until then, and a commit brings everything to the largest of all (scale.c).  Where that is more than the
@@ -31,7 +32,7 @@ struct Append {
     Snapshot       *grown;                                  // the same with larger scales; NULL: none are
     u64            *grown_files;                            // that were written for it
     int             n_grown_files;
-    u32             chunk_rows;
+    u32             chunk_rows, merge_rows;                 // merge_rows: see append_set_merge_rows
     bool            is_new;                                 // the table is made by the commit
     bool            has_traits, replaces;                   // see append_set_traits
     TableTraits     traits;
@@ -62,7 +63,7 @@ static Append *append_new(Store *store, TableEntry *entry, Snapshot *base)
     append->store = store;
     append->entry = entry;
     append->base = base;
-    append->chunk_rows = store->chunk_rows;
+    append->chunk_rows = append->merge_rows = store->chunk_rows;
     append->scales = arena_array(arena, u8, base->table.n_stored);
     for (int i = 0; i < base->table.n_stored; i++) {
         append->has_free |= base->table.columns[i].is_free;
@@ -428,7 +429,7 @@ static int chunks_to_keep(const Append *append)
         if (is_too_old_to_swallow(append, table->chunks[n_keep - 1]))
             break;
         u64 before = table->chunks[n_keep - 1]->n_rows;
-        if (before >= 2 * n_rows || before + n_rows > append->chunk_rows)
+        if (before >= 2 * n_rows || before + n_rows > append->merge_rows)
             break;
         n_rows += before;
     }
@@ -822,6 +823,11 @@ void append_set_traits(Append *append, const TableTraits *traits, bool replaces)
     append->has_traits = true;
     append->traits = *traits;
     append->replaces = replaces;
+}
+
+void append_set_merge_rows(Append *append, u32 n_rows)
+{
+    append->merge_rows = MIN_OF(n_rows, append->chunk_rows);
 }
 
 weft_status append_commit(Append *append, u64 *n_rows, Error *err)

@@ -941,21 +941,21 @@ void store_end_turn(Store *store, TableEntry *entry)
 
 // ---- changes of a table as a whole ---------------------------------------------------------------------------------
 
-// A snapshot of the same rows, without the first N_GONE chunks, under another meta.
-static Snapshot *snapshot_under(const Snapshot *old, const TableMeta *meta, int n_gone)
+// A snapshot of CHUNKS, whose rows are some or all of the old one's, under another meta.
+static Snapshot *snapshot_under(const Snapshot *old, const TableMeta *meta, const Chunk *const *chunks, int n_chunks)
 {
     const Table *table = &old->table;
     Arena *scratch = arena_new(NULL, "alter");
     Dictionary **dicts = arena_array(scratch, Dictionary *, table->n_stored);
     u32 *counts = arena_array(scratch, u32, table->n_stored);
-    const Chunk **chunks = arena_array(scratch, const Chunk *, table->n_chunks);
+    const Chunk **held = arena_array(scratch, const Chunk *, n_chunks);
     for (int i = 0; i < table->n_stored; i++) {
         dicts[i] = table->columns[i].dict;
         counts[i] = table->columns[i].dict_count;
     }
-    for (int i = n_gone; i < table->n_chunks; i++)
-        chunks[i - n_gone] = chunk_hold(table->chunks[i]);
-    Snapshot *snapshot = snapshot_new(meta, dicts, counts, chunks, table->n_chunks - n_gone);
+    for (int i = 0; i < n_chunks; i++)
+        held[i] = chunk_hold(chunks[i]);
+    Snapshot *snapshot = snapshot_new(meta, dicts, counts, held, n_chunks);
     snapshot->is_verified = old->is_verified;
     arena_free(scratch);
     return snapshot;
@@ -1001,15 +1001,21 @@ weft_status store_change_table(Store *store, const char *table, const _Atomic bo
     return status;
 }
 
-weft_status store_put_rest(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, int n_gone, Error *err)
+weft_status store_put_chunks(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta,
+                             const Chunk *const *chunks, int n_chunks, Error *err)
 {
     meta->version++;
     weft_status status = store_switch(store, entry, meta, err);
-    if (status) {
+    if (status)
         meta_free(meta);
-        return status;
-    }
-    put_in_place(store, entry, meta, snapshot_under(held, meta, n_gone));
+    else
+        put_in_place(store, entry, meta, snapshot_under(held, meta, chunks, n_chunks));
+    return status;
+}
+
+weft_status store_put_rest(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, int n_gone, Error *err)
+{
+    TRY(store_put_chunks(store, entry, held, meta, held->table.chunks + n_gone, held->table.n_chunks - n_gone, err));
     for (int i = 0; i < n_gone && store->path; i++)
         store_remove_file(store, FILE_CHUNK, chunk_stored(held->table.chunks[i])->file.file_id);
     return WEFT_OK;
@@ -1094,7 +1100,7 @@ static weft_status rename_table(Store *store, TableEntry *entry, Snapshot *held,
         return status;
     }
     TableEntry *renamed = entry_new(meta);
-    renamed->current = snapshot_under(held, meta, 0);
+    renamed->current = snapshot_under(held, meta, held->table.chunks, held->table.n_chunks);
     change_entries(store, renamed, entry);
     pthread_mutex_lock(&store->lock);
     entry->is_dropped = true;

@@ -2,10 +2,12 @@
 //
 //     pipe --> reader thread --> bytes that wait --> whole lines --> copy_into_append --> commit --> "row N is durable"
 //
-// A commit takes all whole lines that wait, once the first of them has waited for COMMIT_MS or they are 65,536.  While
-// it runs the reader goes on, so a pipe that is faster than the disk has larger commits, not more.  Rows of a commit
-// are there after a crash, all or none, so a writer that goes on behind the last durable row loses none and repeats
-// none.  A cancel ends the copy behind one more commit.  A bad row fails the commit that it is in; earlier ones stay.
+// A commit takes all whole lines that wait, once the first of them has waited for COMMIT_MS or they are 65,536; sooner
+// where the views of the stream have nothing else to do, but not before a quarter of COMMIT_MS or twice the time that
+// the last commit needed for the disk, so that a slow disk has no more commits than without it.  While a commit runs
+// the reader goes on, so a pipe that is faster than the disk has larger commits, not more.  Rows of a commit are there
+// after a crash, all or none, so a writer that goes on behind the last durable row loses none and repeats none.  A
+// cancel ends the copy behind one more commit.  A bad row fails the commit that it is in; earlier ones stay.
 
 #define _GNU_SOURCE
 
@@ -22,6 +24,8 @@
 #include "store/stream.h"
 
 enum { LINES_ENOUGH = 65536, WAITING_MOST = 64 << 20, READ_BYTES = 256 << 10, FIRST_BYTES = 1 << 20, WAKE_MS = 20 };
+enum { MERGE_ROWS_LIVE = 1 << 17 };                         // that a commit rewrites at most: see merge.c
+enum { SOONEST_SHARE = 4, LOOK_MS = 1 };                    // of commit_ms; between looks at whether rows are awaited
 
 typedef struct LiveReader {
     CopyStream     *input;
@@ -158,9 +162,19 @@ static weft_status take_space(LiveReader *reader, CopySpace *taken, size_t lengt
     return WEFT_OK;
 }
 
-// Waits until a commit is due.  TAKEN gets the lines; *LENGTH 0: there are no more.
-static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, CopySpace *taken, size_t *length,
-                              u64 *n_newlines, bool *is_end, Error *err)
+// How long the first of the bytes that wait may still do so; the last commit took SPENT_MS.
+static double ms_until_due(const LiveReader *reader, const LiveCommits *commits, double spent_ms)
+{
+    const double waited_ms = time_now_ms() - reader->since_ms;
+    const double soonest_ms = MAX_OF(commits->commit_ms / SOONEST_SHARE, 2 * spent_ms);
+    if (waited_ms >= soonest_ms && waited_ms < commits->commit_ms && commits->is_awaited(commits->context))
+        return 0;
+    return commits->commit_ms - waited_ms;
+}
+
+// Waits until a commit is due; the last took SPENT_MS.  TAKEN gets the lines; *LENGTH 0: there are no more.
+static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, double spent_ms, CopySpace *taken,
+                              size_t *length, u64 *n_newlines, bool *is_end, Error *err)
 {
     weft_status status = WEFT_OK;
     *length = 0;
@@ -170,14 +184,15 @@ static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, Co
             atomic_store(&reader->stop, true);
             pthread_cond_broadcast(&reader->changed);
         }
-        const double left_ms = reader->n_bytes ? reader->since_ms + commits->commit_ms - time_now_ms() : WAKE_MS;
+        const double left_ms = reader->n_bytes ? ms_until_due(reader, commits, spent_ms) : WAKE_MS;
         const bool is_due = reader->n_bytes && (left_ms <= 0 || reader->n_newlines >= LINES_ENOUGH);
         *length = is_due || reader->is_at_end ? whole_lines(reader) : 0;
         if (is_due && !*length && reader->n_bytes > WAITING_MOST)
             status = fail(err, WEFT_TOO_LONG, -1, "a line is longer than %d MiB", WAITING_MOST >> 20);
         if (*length || reader->is_at_end || status)
             break;
-        wait_a_little(reader, is_due ? WAKE_MS : MIN_OF(left_ms, WAKE_MS));    // due: a line is longer than what came
+        // Due: a line is longer than what came.
+        wait_a_little(reader, is_due || !reader->n_bytes ? WAKE_MS : MIN_OF(left_ms, LOOK_MS));
     }
     *is_end = reader->is_at_end && *length == reader->n_bytes;
     if (*length && !status)
@@ -196,6 +211,7 @@ typedef struct LiveCopy {
     CopyOptions     options;           // of the next commit: only the first has a header
     CopyLines       lines;
     CopyFigures    *figures;
+    double          spent_ms;          // by the last commit, once its rows were parsed
 } LiveCopy;
 
 static weft_status commit_lines(LiveCopy *copy, const char *bytes, size_t length, u64 n_newlines, u64 *durable,
@@ -205,6 +221,7 @@ static weft_status commit_lines(LiveCopy *copy, const char *bytes, size_t length
     CopyFigures figures;
     u64 n_rows;
     TRY(append_begin(copy->store, copy->table, &append, err));
+    append_set_merge_rows(append, MERGE_ROWS_LIVE);
     const TableTraits traits = append_table(append)->traits;
     const u64 n_before = traits.first_row + append_table(append)->n_rows;
     copy->lines.bytes = bytes;
@@ -215,7 +232,9 @@ static weft_status commit_lines(LiveCopy *copy, const char *bytes, size_t length
         append_abort(append);
         return status;
     }
+    const double start_ms = time_now_ms();
     TRY(append_commit(append, &n_rows, err));
+    copy->spent_ms = time_now_ms() - start_ms;
     if (figures.n_rejected && !copy->figures->n_rejected)
         memcpy(copy->figures->first_rejected, figures.first_rejected, sizeof(figures.first_rejected));
     copy->figures->n_rejected += figures.n_rejected;
@@ -233,7 +252,7 @@ static weft_status copy_until_end(LiveCopy *copy, LiveReader *reader, const Live
     weft_status status = WEFT_OK;
     u64 durable = 0, n_newlines = 0;
     for (size_t length = 1; length > 0 && !status;) {
-        status = take_lines(reader, commits, &taken, &length, &n_newlines, &copy->lines.is_end, err);
+        status = take_lines(reader, commits, copy->spent_ms, &taken, &length, &n_newlines, &copy->lines.is_end, err);
         if (!status && length > 0)
             status = commit_lines(copy, taken.bytes, length, n_newlines, &durable, err);
         if (!status && length > 0)

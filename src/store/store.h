@@ -398,6 +398,10 @@ weft_status  store_rename_column(Store *store, const char *table, const char *co
 // streams.c.  Drops the chunks at the begin of a stream whose youngest row came more than traits.retain_us before
 // NOW_US (since 1970), as long as all their rows are before row KEEP_FROM.  *N_DROPPED: rows.  Snapshots keep theirs.
 weft_status  store_expire(Store *store, const char *name, i64 now_us, u64 keep_from, u64 *n_dropped, Error *err);
+// merge.c.  Whether a stream has small chunks in a row that are as many rows as a chunk may have, and one such run
+// made one chunk.  Appends go on meanwhile; Error: nothing has changed, or nothing is certain (see append_commit).
+bool         store_has_small_chunks(Store *store, const char *name);
+weft_status  store_merge_small_chunks(Store *store, const char *name, Error *err);
 i64          store_now_us(void);                                            // the system's clock
 // The rows of TABLE from place FIRST (0: its first) on, N_ROWS of them, as a table of their own with the same name, id
 // and dictionaries; held for the caller.  Whole chunks are shared, parts of chunks are copied.
@@ -456,6 +460,8 @@ const Table *append_table(const Append *append);                            // t
 weft_status  append_rows(Append *append, u64 sequence, const ColumnInput *inputs, u32 n_rows, Error *err);
 // The commit gives the table these traits; with REPLACES the new rows are in the place of all that were there.
 void         append_set_traits(Append *append, const TableTraits *traits, bool replaces);
+// The commit merges its rows with small chunks before them up to so many rows, instead of a chunk's.
+void         append_set_merge_rows(Append *append, u32 n_rows);
 weft_status  append_commit(Append *append, u64 *n_rows, Error *err);        // frees the append, also on failure
 void         append_abort(Append *append);
 
@@ -496,6 +502,7 @@ typedef struct LiveCommits {
     double              commit_ms;     // so long a row waits at most before its commit begins
     const _Atomic bool *cancel;
     void              (*committed)(void *context, u64 n_durable);      // rows 0 .. n_durable - 1 of the stream are
+    bool              (*is_awaited)(void *context);        // someone has taken up all committed rows and waits for more
     void               *context;
 } LiveCommits;
 

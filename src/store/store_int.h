@@ -352,6 +352,9 @@ void        store_end_turn(Store *store, TableEntry *entry);
 typedef weft_status (*TableChange)(Store *store, TableEntry *entry, Snapshot *held, const void *context, Error *err);
 weft_status store_change_table(Store *store, const char *table, const _Atomic bool *cancel, TableChange change,
                                const void *context, Error *err);
+// The same with CHUNKS, which META names and whose rows are some or all of HELD's.  META is taken over.
+weft_status store_put_chunks(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta,
+                             const Chunk *const *chunks, int n_chunks, Error *err);
 // The same with the chunks of HELD from N_GONE on; the files of those before it go.
 weft_status store_put_rest(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, int n_gone, Error *err);
 // The last step of such a change: META, which it takes over, is put on disk and in the place of the entry's, with the

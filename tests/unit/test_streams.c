@@ -84,6 +84,105 @@ TEST(truncate_goes_on_with_the_next_number)
     store_close(store);
 }
 
+// ---- small chunks ---------------------------------------------------------------------------------------------------
+
+// A commit as a pipe makes it, of 10 rows, which are not merged with those before them.
+static void append_few(Store *store, i64 first)
+{
+    Append *append;
+    i64 values[10];
+    for (int i = 0; i < 10; i++)
+        values[i] = first + i;
+    CHECK_OK(append_begin(store, "numbers", &append, &err), err);
+    append_set_merge_rows(append, 10);
+    CHECK_OK(append_rows(append, 0, &(ColumnInput){ .i = values }, 10, &err), err);
+    CHECK_OK(append_commit(append, NULL, &err), err);
+}
+
+static int count_chunks(Store *store)
+{
+    const Table *table = get_table(store, "numbers");
+    const int n = table->n_chunks;
+    table_release(table);
+    return n;
+}
+
+TEST(small_chunks_of_a_stream_become_large_ones)
+{
+    const char *path = fresh_path();
+    Store *store = make_stream(path, 0);
+    for (int i = 0; i < 20; i++)
+        append_few(store, i * 10);
+    const Table *held = get_table(store, "numbers");
+    CHECK_INT(held->n_chunks, 20);                          // of 10 rows each: 64 would be a chunk
+    int n_merges = 0;
+    for (; store_has_small_chunks(store, "numbers"); n_merges++)
+        CHECK_OK(store_merge_small_chunks(store, "numbers", &err), err);
+    CHECK_INT(n_merges, 3);                                 // three of 60 rows, and two, which wait for others
+    CHECK_INT(count_chunks(store), 5);
+    check_rows(store, 0, 200);
+    CHECK_INT(held->n_chunks, 20);                          // a reader keeps what it reads
+    CHECK_INT(integer_at(&held->chunks[19]->columns[0], 9), 199);
+    table_release(held);
+    append_few(store, 200);
+    store_close(store);
+    store = open_store(path);
+    check_rows(store, 0, 210);
+    store_close(store);
+}
+
+TEST(chunks_that_retention_drops_at_other_times_stay_apart)
+{
+    Store *store = make_stream(NULL, (i64)HOUR * 1000000);
+    for (int i = 0; i < 5; i++)
+        append_few(store, i * 10);
+    const Table *table = get_table(store, "numbers");
+    CHECK_INT(table->n_chunks, 5);
+    for (int i = 0; i < 5; i++)                             // one came each half hour
+        chunk_stored(table->chunks[i])->file.arrived_first = chunk_stored(table->chunks[i])->file.arrived_last =
+            (i64)i * HOUR / 2 * 1000000;
+    CHECK(!store_has_small_chunks(store, "numbers"));
+    for (int i = 0; i < 5; i++)
+        chunk_stored(table->chunks[i])->file.arrived_first = chunk_stored(table->chunks[i])->file.arrived_last =
+            (i64)(i / 2) * HOUR / 2 * 1000000;              // two together
+    table_release(table);
+    while (store_has_small_chunks(store, "numbers"))
+        CHECK_OK(store_merge_small_chunks(store, "numbers", &err), err);
+    table = get_table(store, "numbers");
+    CHECK_INT(table->n_chunks, 3);
+    CHECK_INT(chunk_stored(table->chunks[1])->file.arrived_last, (i64)HOUR / 2 * 1000000);
+    table_release(table);
+    check_rows(store, 0, 50);
+    store_close(store);
+}
+
+TEST(rows_stay_whatever_fails_while_chunks_are_merged)
+{
+    const char *path = fresh_path();
+    bool was_hit = true;
+    Store *store = make_stream(path, 0);
+    i64 n_rows = 0;
+    for (int kind = 0; kind < 2; kind++, was_hit = true)
+        for (int nth = 1; was_hit; nth++) {
+            CHECK(nth < 100);
+            for (int i = 0; i < 8; i++, n_rows += 10)
+                append_few(store, n_rows);
+            CHECK(store_has_small_chunks(store, "numbers"));
+            fault_set(kind ? FAULT_MEMORY : FAULT_FILE, nth, false);
+            error_clear(&err);
+            (void)store_merge_small_chunks(store, "numbers", &err);
+            was_hit = fault_count(kind ? FAULT_MEMORY : FAULT_FILE) >= nth;
+            fault_set(kind ? FAULT_MEMORY : FAULT_FILE, 0, false);
+            check_rows(store, 0, (u64)n_rows);
+            store_close(store);
+            store = open_store(path);
+            store_set_chunk_rows(store, 64);
+            check_rows(store, 0, (u64)n_rows);
+            CHECK_INT(count_files(path, ".chunk"), count_chunks(store));
+        }
+    store_close(store);
+}
+
 // ---- files ----------------------------------------------------------------------------------------------------------
 
 static char format_of(const char *path)
