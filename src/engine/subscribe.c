@@ -106,7 +106,8 @@ static void leave_changed(Subscription *subscription, weft_result *result)
     text_free(&scratch);
 }
 
-static weft_status read_view(Execution *ex, const char *name, ReadView read)
+// Places of errors are in the query's text, which the user has not written.
+static weft_status read_view(Execution *ex, const char *name, int at, ReadView read)
 {
     Text        query = { 0 };
     weft_result *result = NULL;
@@ -115,24 +116,26 @@ static weft_status read_view(Execution *ex, const char *name, ReadView read)
     text_add(&query, "\"");
     const weft_status status = read(ex->session, query.bytes, &result, ex->err);
     text_free(&query);
+    if (status) ex->err->position = at;
     if (status) return status;
     arena_free(ex->result->arena);
     ex->result = result;
     return WEFT_OK;
 }
 
-weft_status run_subscribe(Execution *ex, const char *name, ReadView read)
+weft_status run_subscribe(Execution *ex, const char *name, int at, ReadView read)
 {
     weft_session  *session = ex->session;
     const ViewDef *view = store_view(session->db->store, ex->arena, name);
     if (!view || !view->options)
-        return fail(ex->err, view ? WEFT_WRONG_OBJECT : WEFT_UNDEFINED_TABLE, -1,
+        return fail(ex->err, view ? WEFT_WRONG_OBJECT : WEFT_UNDEFINED_TABLE, at,
                     view ? "\"%s\" is not a continuous view" : "continuous view \"%s\" does not exist", name);
     Subscription *subscription = subscription_of(session, name);
     do {
         if (subscription->has_rows)
-            TRY(streams_wait_change(session->db->streams, name, &subscription->position, &session->cancelled, ex->err));
-        TRY(read_view(ex, name, read));
+            TRY(streams_wait_change(session->db->streams, name, at, &subscription->position, &session->cancelled,
+                                    ex->err));
+        TRY(read_view(ex, name, at, read));
         leave_changed(subscription, ex->result);
     } while (!ex->result->n_rows);
     snprintf(ex->result->tag, sizeof ex->result->tag, "SUBSCRIBE %zu", ex->result->n_rows);

@@ -53,11 +53,25 @@ static bool is_input_column(const Block *block, const ParseNode *node)
     return name && scope_has_name(&block->scope, name);
 }
 
-// The columns of this query that named[FIRST .. LAST - 1] are, a key of it names.
+static void put_mark_below(const Binder *binder, const Block *block, Mark *mark)
+{
+    ColumnSet columns = { 0 };
+    mark->is_below = true;
+    mark_columns(binder->arena, mark, &columns);
+    for (int column = columns_next(&columns, -1); column >= 0; column = columns_next(&columns, column)) {
+        Mark *other = find_mark(block, column);
+        if (other) put_mark_below(binder, block, other);
+    }
+}
+
+// The columns of this query that named[FIRST .. LAST - 1] are, a key of it names.  A subquery there is joined below the
+// groups, even if folding has left nothing of it.
 static void note_key_names(Binder *binder, Block *block, int first, int last)
 {
     for (int i = first; i < last; i++) {
         if (binder->named[i].owner != block) continue;
+        Mark *mark = binder->named[i].mark < 0 ? NULL : find_mark(block, binder->named[i].mark);
+        if (mark) put_mark_below(binder, block, mark);
         binder->named[i].in_key = true;
         columns_add(binder->arena, &block->key_names, binder->named[i].column);
     }
@@ -264,17 +278,6 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
 }
 
 // ---- the aggregate --------------------------------------------------------------------------------------------------
-
-static void put_mark_below(const Binder *binder, const Block *block, Mark *mark)
-{
-    ColumnSet columns = { 0 };
-    mark->is_below = true;
-    mark_columns(binder->arena, mark, &columns);
-    for (int column = columns_next(&columns, -1); column >= 0; column = columns_next(&columns, column)) {
-        Mark *other = find_mark(block, column);
-        if (other) put_mark_below(binder, block, other);
-    }
-}
 
 // What a key is made of is joined below.
 static void put_below(const Binder *binder, const Block *block, const Expr *key)

@@ -122,10 +122,11 @@ weft_status bind_continuous_view(Binder *binder, const PgQuery__CreateTableAsStm
 
 // ---- SUBSCRIBE TO v -------------------------------------------------------------------------------------------------
 
-char *sql_subscribed(Arena *arena, const char *text)
+char *sql_subscribed(Arena *arena, const char *text, int *at)
 {
     const char *p = text;
     const Token verb = token_next(&p), to = token_next(&p);
     if (!token_is(&verb, "subscribe") || !token_is(&to, "to")) return NULL;
+    *at = (int)(p - text) + sql_first_token(p);
     return sql_last_name(arena, p);
 }

@@ -68,7 +68,7 @@ TreeCounts tree_counts(void);
 
 // What a text means that PostgreSQL's grammar does not know.  DESCRIBE t, DESC t: the name (in ARENA), else NULL.
 char *sql_described(Arena *arena, const char *text);
-char *sql_subscribed(Arena *arena, const char *text);              // SUBSCRIBE TO v: the same
+char *sql_subscribed(Arena *arena, const char *text, int *at);     // SUBSCRIBE TO v: the same; AT: where it is
 bool  sql_is_show_tables(const char *text);                        // SHOW TABLES
 const char *sql_explained(const char *text);                       // EXPLAIN's query, in TEXT; NULL: it is no EXPLAIN
 int   sql_count_params(const char *text);                          // the largest n of $n; at most 65,535

@@ -517,16 +517,42 @@ typedef struct Failing {
     weft_status status;
 } Failing;
 
-static void check_failing(const Failing *failing)
+static void check_failing_place(const Failing *failing)
 {
     char sql[1000];
     const char *mark = strchr(failing->sql, '^');
     snprintf(sql, sizeof(sql), "%.*s%s", mark ? (int)(mark - failing->sql) : 0, failing->sql,
              mark ? mark + 1 : failing->sql);
-    i64 used = db->budget.used;
     fails(sql, failing->status);
     CHECK_INT(err.position, mark ? mark - failing->sql + 1 : 0);
+}
+
+static void check_failing(const Failing *failing)
+{
+    i64 used = db->budget.used;
+    check_failing_place(failing);
     CHECK_INT(db->budget.used, used);
+}
+
+TEST(errors_of_subscribe_have_a_place)
+{
+    static const Failing failing[] = {
+        { "subscribe to ^nothing", WEFT_UNDEFINED_TABLE },
+        { "SUBSCRIBE /* x */ TO  ^\"Nothing\";", WEFT_UNDEFINED_TABLE },
+        { "subscribe to ^plain", WEFT_WRONG_OBJECT },
+        { "subscribe to ^gone", WEFT_UNDEFINED_TABLE },
+        { "subscribe to ^stopped", WEFT_DIVISION_BY_ZERO },
+    };
+    open_db(NULL);
+    run("create view plain as select 1; create table s (n bigint) with (stream); insert into s values (1);"
+        "create materialized view gone with (continuous) as select count(*) from s;"
+        "create materialized view stopped with (continuous) as select sum(1 / n) from s");
+    run("subscribe to gone");
+    run("subscribe to stopped");
+    run("drop materialized view gone; insert into s values (0)");
+    for (int i = 0; i < COUNT_OF(failing); i++)             // a round of the views may hold memory at any time
+        check_failing_place(&failing[i]);
+    close_db();
 }
 
 TEST(an_error_in_a_late_row_ends_the_query)
