@@ -176,6 +176,7 @@ Peer *open_weft(const Bench *bench)
     if (!weft)
         die(bench->options.db, error);
     must(weft, peer_runf(weft, "set threads = %d", bench->options.threads), "set threads");
+    must(weft, peer_run(weft, "set keep_tables = off", NULL), "set keep_tables");      // each run does all of its work
     return weft;
 }
 

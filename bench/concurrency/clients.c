@@ -167,8 +167,11 @@ static void say_level(Bench *bench, int n_clients, const CrowdFigures *f, const 
 {
     const Latencies *known = &f->kinds[KIND_KNOWN], *strangers = &f->kinds[KIND_STRANGER];
     bool has_strangers = without > 0;
-    say(bench, "| %d | Weft | %.1f | %.2f | %.2f | %.2f | %.2f | %.1f |", n_clients, f->per_second, known->p50,
-        known->p99, f->per_second / of_one, f->cpu_ms, reads->times_ridden / fmax(reads->times_read, 1e-9));
+    const double rides = fmax(reads->rides, 1) / 100;
+    say(bench, "| %d | Weft | %.1f | %.2f | %.2f | %.2f | %.2f | %.1f | %.0f, %.0f, %.0f, %.0f |", n_clients,
+        f->per_second, known->p50, known->p99, f->per_second / of_one, f->cpu_ms,
+        reads->times_ridden / fmax(reads->times_read, 1e-9), reads->joined / rides, reads->cubed / rides,
+        reads->sieved / rides, reads->fused / rides);
     if (has_strangers)
         say(bench, " %.2f | %.2f | %.2f |", strangers->p50, strangers->p99, f->per_second / without);
     say(bench, " %zu of %zu |\n", f->n_noticed, f->all.n);
@@ -176,7 +179,7 @@ static void say_level(Bench *bench, int n_clients, const CrowdFigures *f, const 
 
 static void say_duckdb(Bench *bench, int n_clients, const LoopFigures *f, double of_one, bool has_strangers)
 {
-    say(bench, "| %d | DuckDB | %.1f | %.2f | %.2f | %.2f | | |%s |\n", n_clients, f->per_second, f->large.p50,
+    say(bench, "| %d | DuckDB | %.1f | %.2f | %.2f | %.2f | | | |%s |\n", n_clients, f->per_second, f->large.p50,
         f->large.p99, f->per_second / of_one, has_strangers ? " | | |" : "");
 }
 
@@ -192,8 +195,8 @@ static void say_title(Bench *bench, const Texts *texts)
     say(bench, ": one comes again when all others have come.%s\n\n",
         texts->percent ? "  DuckDB's latencies are of both kinds." : "");
     say(bench, "| clients | engine | queries/s | p50 ms | p99 ms | against one client | CPU ms per query "
-               "| queries per row read |%s with a notice |\n"
-               "| --: | :-- | --: | --: | --: | --: | --: | --: |%s --: |\n",
+               "| queries per row read | %% over joins, columns, sieved, fused |%s with a notice |\n"
+               "| --: | :-- | --: | --: | --: | --: | --: | --: | --: |%s --: |\n",
         texts->percent ? " strangers p50 ms | strangers p99 ms | of the rate without |" : "",
         texts->percent ? " --: | --: | --: |" : "");
 }
@@ -246,8 +249,10 @@ void part_clients(Bench *bench, const Engines *engines)
     double rates[MOST_LEVELS] = { 0 };
     Texts texts = texts_new();
     check_all(engines, texts.known, settings.is_quick ? N_SHAPES : N_WARM);
-    check_all(engines, texts.strangers, settings.is_quick ? 5 : 20);
-    texts.next_stranger = settings.is_quick ? 5 : 20;      // those have been seen
+    if (settings.strangers) {                              // else cc would compile them beside the first loops
+        check_all(engines, texts.strangers, settings.is_quick ? 5 : 20);
+        texts.next_stranger = settings.is_quick ? 5 : 20;  // those have been seen
+    }
     say_table(bench, engines, &texts, rates);
     texts.percent = settings.strangers;
     if (texts.percent)

@@ -78,6 +78,10 @@ Reads reads_now(Peer *weft)
                     .times_read = sum_of(weft, "select sum(rows_read)" OF_LINEORDER) / n_rows,
                     .times_ridden = sum_of(weft, "select sum(rows_ridden)" OF_LINEORDER) / n_rows,
                     .chunks_read = sum_of(weft, "select sum(chunks_read)" OF_LINEORDER),
+                    .joined = sum_of(weft, "select sum(rides_join_cubed)" OF_LINEORDER),
+                    .cubed = sum_of(weft, "select sum(rides_cubed)" OF_LINEORDER),
+                    .sieved = sum_of(weft, "select sum(rides_sieved)" OF_LINEORDER),
+                    .fused = sum_of(weft, "select sum(rides_fused)" OF_LINEORDER),
                     .bytes_read = sum_of(weft, "select sum(bytes_read) from weft_scans"),
                     .bytes_ridden = sum_of(weft, "select sum(bytes_ridden) from weft_scans") };
 }
@@ -85,12 +89,16 @@ Reads reads_now(Peer *weft)
 Reads reads_since(Peer *weft, const Reads *before)
 {
     Reads now = reads_now(weft);
-    return (Reads){ now.rides - before->rides,
-                    now.times_read - before->times_read,
-                    now.times_ridden - before->times_ridden,
-                    now.chunks_read - before->chunks_read,
-                    now.bytes_read - before->bytes_read,
-                    now.bytes_ridden - before->bytes_ridden };
+    return (Reads){ .rides = now.rides - before->rides,
+                    .times_read = now.times_read - before->times_read,
+                    .times_ridden = now.times_ridden - before->times_ridden,
+                    .chunks_read = now.chunks_read - before->chunks_read,
+                    .joined = now.joined - before->joined,
+                    .cubed = now.cubed - before->cubed,
+                    .sieved = now.sieved - before->sieved,
+                    .fused = now.fused - before->fused,
+                    .bytes_read = now.bytes_read - before->bytes_read,
+                    .bytes_ridden = now.bytes_ridden - before->bytes_ridden };
 }
 
 // ---- main --------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ typedef struct SlotWorker {            // of one slot
     Segment      *segments;
     u64           n_segments, segments_room;
     u32           morsels[2];
+    double        tcc_ms;              // in tcc's code
     Error         error;
     weft_status   status;
 } SlotWorker;
@@ -591,9 +592,12 @@ static void run_rows(SlotWorker *worker, u64 at, u32 row_first, u32 row_end)
     worker->args.row_first = row_first;
     worker->args.row_end = row_end;
     worker->first_used = first;
-    call_kernel(worker, code_function(run->launch->code, &tier), &worker->args, run->launch->woven->tile_bytes);
+    const KernelFunction function = code_function(run->launch->code, &tier);
+    const double         start_ms = tier == TIER_TCC ? time_now_ms() : 0;
+    call_kernel(worker, function, &worker->args, run->launch->woven->tile_bytes);
     worker->args.cancel = (const u32 *)run->launch->stop;
     worker->morsels[tier]++;
+    if (tier == TIER_TCC) worker->tcc_ms += time_now_ms() - start_ms;
     if (run->launch->sink != SINK_GROUPS) {
         keep_segment(worker, at, first);
         atomic_fetch_add_explicit(&run->rows_out, worker->n_used - first, memory_order_relaxed);
@@ -686,6 +690,7 @@ static void add_up(CpuRun *run)
         launch->out.n_workers++;
         for (int c = 0; c < launch->woven->n_counts; c++) launch->out.counts[c] += run->workers[n].args.counts[c];
         for (int t = 0; t < 2; t++) launch->out.morsels[t] += run->workers[n].morsels[t];
+        launch->out.tcc_ms += run->workers[n].tcc_ms;
     }
 }
 

@@ -210,6 +210,7 @@ typedef struct LaunchOutcome {
     int         n_workers;             // slots that were used
     u64        *counts;                // by woven->counts
     u32         morsels[2];            // by JitTier: which code ran
+    double      tcc_ms;                // CPU time in tcc's code, of all workers
     double      time_ms;
     double      wait_ms;               // from when it asked for its first chunk until that was opened
     int         n_beside;              // most others on its scan
@@ -302,6 +303,11 @@ struct Device {
     weft_status (*fetch_rows)(Device *device, Launch *launch, Error *err);     // as if they had never stayed
     weft_status (*fetch_table)(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
     void        (*drop_table)(Device *device, u64 table);
+    // Bytes of tables that may stay though no query uses them; optional: NULL = none.
+    u64         (*kept_most)(const Device *device);
+    // Of whoever keeps such tables, or NULL: drops them, since memory is short.  Called without a lock.
+    void        (*relieve)(void *context);
+    void         *relief;
     // For launches that keep rows, too: they become a chunk, which later launches find by its id until it is dropped.
     // False: as of make_table.  Fetch: VALID may be NULL where no row is.
     bool        (*keep_rows)(Device *device, Launch *launch, RowKeep *keep);
@@ -313,9 +319,10 @@ struct Device {
     // the scan.
     void        (*expect)(Device *device, u64 table, int n);
     // Optional: NULL = none.  How long a ride would wait for a compiler, about.  The code is then noted, and made in
-    // the background once get_ready is called.
+    // the background once get_ready is called.  ALL: else only what was asked for twice, since what comes again will
+    // come again, and cores are scarce.
     double      (*wait_ms)(Device *device, const Launch *launch);
-    void        (*get_ready)(Device *device);
+    void        (*get_ready)(Device *device, bool all);
     // Optional.  Fills in the peak, which is measured now if it never was and no other query runs; takes about as long
     // as a compile.  Any thread.
     void        (*tell_peak)(Device *device, GpuFigures *figures);

@@ -242,7 +242,7 @@ static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
 }
 
 static double gpu_wait_ms(Device *device, const Launch *launch) { return kernel_wait_ms((Gpu *)device, launch); }
-static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
+static void gpu_get_ready(Device *device, bool all) { ready_begin((Gpu *)device, all); }
 
 static void start_compiler(Gpu *gpu)
 {
@@ -365,6 +365,7 @@ static weft_status open_stages(Gpu *gpu, Error *err)
         RunSlot *slot = &gpu->runs[r];
         GPU_TRY(gpu, MemHostAlloc, ((void **)&slot->args, ARGS_BYTES, GPU_HOST_PORTABLE), err);
         GPU_TRY(gpu, MemAlloc, (&slot->args_at, ARGS_BYTES), err);
+        slot->args_bytes = ARGS_BYTES;
         GPU_TRY(gpu, EventCreate, (&slot->args_copied, quiet), err);
         for (int s = 0; s < N_COPY_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->columns_copied[s], quiet), err);
         for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->done[s], quiet), err);
@@ -384,6 +385,8 @@ static void close_slot(const Gpu *gpu, const RunSlot *slot)
     const GpuCalls *calls = gpu->calls;
     if (slot->args) calls->MemFreeHost(slot->args);
     if (slot->args_at) calls->MemFree(slot->args_at);
+    if (slot->first_args) calls->MemFreeHost(slot->first_args);
+    if (slot->first_args_at) calls->MemFree(slot->first_args_at);
     if (slot->args_copied) calls->EventDestroy(slot->args_copied);
     for (int s = 0; s < N_COPY_STREAMS; s++)
         if (slot->columns_copied[s]) calls->EventDestroy(slot->columns_copied[s]);
@@ -464,6 +467,17 @@ static int gather_setting(void)
     return 0;
 }
 
+// For tests of answers, which compile thousands of kernels and run each of them over a few rows: code that is made in
+// half the time, once.
+static bool is_quick_only(Gpu *gpu)
+{
+    const char *own = getenv("WEFT_GPU_CODE");
+    const bool  is_quick = own && strcmp(own, "quick") == 0;
+    if (own && *own && !is_quick && strcmp(own, "best") != 0)
+        log_warn("WEFT_GPU_CODE=%s is not understood: quick or best", own);
+    return is_quick && gpu->vendor->can_be_quick(gpu);
+}
+
 weft_status gpu_open(Gpu *gpu, u64 memory_bytes, Error *err)
 {
     TRY(gpu_enter(gpu, err));
@@ -476,6 +490,7 @@ weft_status gpu_open(Gpu *gpu, u64 memory_bytes, Error *err)
     gpu->pins = pins_new(gpu, pinned_most());
     gpu->ahead = ahead_new();
     gpu->gather_n = gather_setting();
+    gpu->is_quick_only = is_quick_only(gpu);
     schedule_open(gpu);
     return scan_start(gpu, err);
 }
@@ -502,6 +517,7 @@ void gpu_init(Gpu *gpu)
                             .fetch_rows = gpu_fetch_rows,
                             .fetch_table = gpu_fetch_table,
                             .drop_table = gpu_drop_table,
+                            .kept_most = gpu_kept_most,
                             .keep_rows = gpu_keep_rows,
                             .fetch_column = gpu_fetch_column,
                             .drop_rows = gpu_drop_rows,

@@ -53,7 +53,8 @@ void kernel_note_quick(Gpu *gpu, CodeEntry *kernel)
 {
     char key[sizeof kernel->key];
     ASSERT(mutex_is_held(&gpu->lock));
-    if (kernel->quick || kernel->state != KERNEL_NOTED || !gpu->vendor->can_be_quick(gpu)) return;
+    if (kernel->quick || kernel->state != KERNEL_NOTED || gpu->is_quick_only || !gpu->vendor->can_be_quick(gpu))
+        return;
     snprintf(key, sizeof key, "%.*s quick", (int)(sizeof key - sizeof " quick"), kernel->key);
     const Woven woven = { .text = kernel->text, .name = kernel->name };
     CodeEntry  *quick = kernel_note(gpu, key, &woven, &kernel->shape);
@@ -92,7 +93,7 @@ static weft_status compile_and_load(Gpu *gpu, CodeEntry *kernel, int items, GpuC
     Fit           fit = { 0 };
     bool          was_cached = false;
     const CodeJob job = { .text = kernel->text, .name = kernel->name, .shape = &kernel->shape, .items = items,
-                          .is_quick = kernel->is_quick };
+                          .is_quick = kernel->is_quick || gpu->is_quick_only };
     weft_status   status = gpu_enter(gpu, err);
     *code = (GpuCode){ .items = items };
     if (!status) status = gpu->vendor->load_code(gpu, &job, code, &was_cached, err);
@@ -136,7 +137,7 @@ static weft_status load_code(Gpu *gpu, CodeEntry *kernel, Error *err)
 {
     kernel->was_cached = true;
     weft_status status = compile_and_load(gpu, kernel, kernel->shape.items, &kernel->code, err);
-    bool        is_best = status != WEFT_OK || kernel->is_quick;
+    bool        is_best = status != WEFT_OK || kernel->is_quick || gpu->is_quick_only;
     while (!is_best && is_crowded(gpu, &kernel->code) && kernel->code.items > 1) {
         Error ignored = { 0 };
         GpuCode fewer;

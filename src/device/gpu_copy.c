@@ -268,7 +268,7 @@ static weft_status send_args(Wave *wave, Error *err)
 {
     Gpu     *gpu = wave->gpu;
     RunSlot *slot = wave->slot;
-    ASSERT(slot->args_sent <= slot->args_used && slot->args_used <= ARGS_BYTES);
+    ASSERT(slot->args_sent <= slot->args_used && slot->args_used <= slot->args_bytes);
     if (slot->args_sent < slot->args_used)
         GPU_TRY(gpu, MemcpyHtoDAsync,
                 (slot->args_at + slot->args_sent, slot->args + slot->args_sent, slot->args_used - slot->args_sent,

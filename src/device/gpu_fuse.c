@@ -244,13 +244,13 @@ static bool can(void *device, ShareWay way, const ShareRider *rider)
                                  : true;
 }
 
-static bool is_made(void *device, const ShareRider *const *riders, int n)
+static const Slots *made(void *device, const ShareRider *const *riders, int n, bool *is_all)
 {
-    GpuRun   **runs = runs_of(riders, n);
-    const bool was_made = gpu_join_cube_is_made(runs, n);
+    GpuRun     **runs = runs_of(riders, n);
+    const Slots *slots = gpu_join_cube_made(runs, n, is_all);
     (void)device;
     free(runs);
-    return was_made;
+    return slots;
 }
 
 static ShareMade make(void *device, ShareAsk *ask)
@@ -368,7 +368,7 @@ static ShareChoice choose(Wave *wave, Arena *arena, const ShareRider *riders, in
                               .make = make,
                               .meet = meet,
                               .can = can,
-                              .is_made = is_made };
+                              .made = made };
     return share_choose(arena, &wave->gpu->share, &ways, riders, n_riders);
 }
 
@@ -430,7 +430,7 @@ void unit_write(Wave *wave, const Parts *parts, Unit *unit)
             .members = device_pointer(unit->parts.at + members_at + (u64)(p * unit->n_riders) * sizeof(void *))
         };
     slot->args_used += members_at + args_rounded(n_chunks * (u64)unit->n_riders * sizeof(void *));
-    ASSERT(slot->args_used <= ARGS_BYTES);
+    ASSERT(slot->args_used <= slot->args_bytes);
 }
 
 static void report_launch(Wave *wave, const Unit *unit, const Grid *grid)

@@ -40,9 +40,10 @@ enum {
     EXPECTED_MOST = 16,                // tables that queries are expected for
     N_COMPILERS = 4,                   // threads that compile in the background, at most
     N_PINNED_SLOTS = 64,                      // a bit each
+    N_MADE = 1024,                     // buckets of tables that it made
     N_FITS = 8,                        // shapes that a kernel remembers
     N_EVENTS = 64,                     // created when the device is opened
-    N_EVENTS_KEPT = 1024,              // kept at most for later launches
+    N_EVENTS_KEPT = 8192,              // kept at most for later launches
     CALL_TRIES = 3,                    // of a call that must not fail
     ADMITTED_SHARE = 4,                // quarters of the pool: three of them
 };
@@ -54,7 +55,8 @@ _Static_assert(N_PINNED_SLOTS == 64, "Gpu.pinned_taken has a bit for each");
 #define SMALL_ROWS  ((u64)8 << 20)     // of a scan that goes first
 #define STAGE_BYTES ((u64)2 << 20)
 #define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
-#define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run
+#define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run, at first
+#define ARGS_MOST   ((u64)64 << 20)    // the same, when many queries ride over many chunks
 // Pinned memory of one launch: most transfers are small, and a copy from pageable memory waits.
 #define PINNED_SLOT_BYTES ((u64)64 << 10)
 
@@ -116,6 +118,7 @@ typedef struct CodeEntry {             // lives as long as the device
     Error              error;          // the latest; under the lock, as the next two
     double             again_ms;       // failed: not tried before
     double             pause_ms;       // the next one
+    int                n_asked;        // how often a query asked how long it would wait for it; under the lock
     bool               is_quick;       // of another entry: less optimised, and sooner there
     struct CodeEntry *_Atomic quick;   // its quick one; set once, under the lock
     GpuCode            code;
@@ -218,6 +221,9 @@ typedef struct RunSlot {               // a run of chunks in flight
     u32      streams;                  // bit s: done[s] is to be waited for
     u8      *args;                     // pinned
     GpuAddress args_at;
+    u64      args_bytes;               // of both
+    u8      *first_args;               // what there was before it grew
+    GpuAddress first_args_at;
     u64      args_used, args_sent;
     int      n_copies;
     Copy   **copies;                   // held until it is done
@@ -281,9 +287,11 @@ struct Gpu {
     Error             lost_error;
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
+    bool              has_small_args;  // the driver has no memory for more arguments of a run
     double            moved_ms;        // when some of it was last given back, or a run ended
     CodeEntry        *_Atomic kernels; // added under the lock, and none goes
-    MadeTable        *made;            // tables and chunks that it made
+    MadeTable        *made[N_MADE];    // tables and chunks that it made, by id,
+    u64               made_bytes;      // and what all of them take
     struct FusedKernel *fused;         // used by the dispatcher only, as the next one
     ShareKept         share;           // what choices remember
     struct CubeKernel *cubes;
@@ -303,6 +311,7 @@ struct Gpu {
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
     Demand           *demands;         // threads that compile for these
     double            compile_ms;      // that one takes, about
+    bool              is_quick_only;   // all code is quick, and no better one is made: WEFT_GPU_CODE, for tests
     void            (*warm)(Gpu *gpu); // starts the compiler; NULL: it has been started, or need not be
     bool              stops_compiling;
     bool              is_measuring;    // its memory's speed is being measured
@@ -383,7 +392,7 @@ void        kernels_free(Gpu *gpu);
 
 // gpu_ready.c
 void        ready_warm(Gpu *gpu, void (*warm)(Gpu *gpu));   // calls WARM in the background, before anything is compiled
-void        ready_begin(Gpu *gpu);                          // see Device.get_ready
+void        ready_begin(Gpu *gpu, bool all);                // see Device.get_ready
 void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left
                                                             // undone
 
@@ -474,6 +483,9 @@ weft_status gpu_fetch_table(Device *device, u64 table, int number, void *to, u64
 void        gpu_drop_table(Device *device, u64 table);
 weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err);
 void        gpu_drop_rows(Device *device, u64 chunk);
+u64         gpu_kept_most(const Device *device);
+void        gpu_relieve(Gpu *gpu);                          // tables that no query uses are dropped; without the lock
+bool        relieve_unlocked(Gpu *gpu);                     // the same under the lock, released meanwhile; returns true
 u64         rows_kept_bytes(const Launch *launch);          // of its source, where that stayed here: admitted already
 // Part NUMBER of a table that it made, in the host's memory as long as the table is there; NULL: it could not be
 // fetched.  Only for one NUMBER of a table, whose user holds it.

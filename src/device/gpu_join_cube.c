@@ -112,10 +112,9 @@ static bool is_of(const JoinShape *shape, const GpuRun *run)
     return shape->table == run->launch->table && weave_is_same_form(&shape->form, &run->joins->form);
 }
 
-// Under the lock.
+// Under the lock, or by the dispatcher, which alone adds shapes.
 static JoinShape *find_shape(const GpuRun *run)
 {
-    ASSERT(mutex_is_held(&run->gpu->lock));
     JoinShape *shape = run->gpu->join_shapes;
     while (shape && !is_of(shape, run)) shape = shape->next;
     return shape;
@@ -245,11 +244,9 @@ static JoinShape *new_shape(GpuRun *const *runs, int n)
 
 static JoinShape *shape_of(Gpu *gpu, GpuRun *const *runs, int n)
 {
-    int n_shapes = 0;
-    pthread_mutex_lock(&gpu->lock);
+    int        n_shapes = 0;
     JoinShape *shape = find_shape(runs[0]);
     for (const JoinShape *other = gpu->join_shapes; other; other = other->next) n_shapes++;
-    pthread_mutex_unlock(&gpu->lock);
     if (shape || n_shapes >= SHAPES_MOST) return shape;
     shape = new_shape(runs, n);
     pthread_mutex_lock(&gpu->lock);
@@ -301,14 +298,6 @@ ShareMade gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n)
 
 // ---- what was made before -------------------------------------------------------------------------------------------
 
-static JoinShape *known_shape(const GpuRun *run)
-{
-    pthread_mutex_lock(&run->gpu->lock);
-    JoinShape *shape = find_shape(run);
-    pthread_mutex_unlock(&run->gpu->lock);
-    return shape;
-}
-
 // The places among those that the latest slots were made for; false: they are others, or mostly gone.
 static bool find_members(const JoinShape *shape, GpuRun *const *runs, int n, int *numbers)
 {
@@ -321,13 +310,13 @@ static bool find_members(const JoinShape *shape, GpuRun *const *runs, int n, int
     return true;
 }
 
-bool gpu_join_cube_is_made(GpuRun *const *runs, int n)
+const Slots *gpu_join_cube_made(GpuRun *const *runs, int n, bool *is_all)
 {
-    const JoinShape *shape = known_shape(runs[0]);
+    const JoinShape *shape = find_shape(runs[0]);
     int             *numbers = calloc((size_t)n, sizeof *numbers);
-    const bool       is_made = shape && find_members(shape, runs, n, numbers);
+    *is_all = shape && find_members(shape, runs, n, numbers);
     free(numbers);
-    return is_made;
+    return shape ? shape->slots : NULL;
 }
 
 // ---- slots ----------------------------------------------------------------------------------------------------------
@@ -681,7 +670,7 @@ ShareMade gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, 
 {
     Gpu         *gpu = wave->gpu;
     Error        ignored = { 0 };
-    GpuJoinCube *cube = new_cube(known_shape(runs[0]), runs, n, gain);
+    GpuJoinCube *cube = new_cube(find_shape(runs[0]), runs, n, gain);
     const bool   has_room = has_slots(gpu, cube) && is_small(gpu, cube, n_chunks);
     if (has_room && n_chunks && fit_code(gpu, cube) && !send_all(wave, cube, chunks, n_chunks, &ignored)) {
         *made = cube;

@@ -21,7 +21,7 @@ bool         gpu_join_cube_can(const GpuRun *run);          // its tables are he
 const CubeForm *gpu_join_cube_form(const GpuRun *run);      // NULL: it is for no such cube
 bool         gpu_join_cube_fits(const GpuRun *a, const GpuRun *b);
 ShareMade    gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n);    // such queries met: their kernel is there
-bool         gpu_join_cube_is_made(GpuRun *const *runs, int n);            // classes of all of them were made before
+const Slots *gpu_join_cube_made(GpuRun *const *runs, int n, bool *is_all);   // as ShareWays.made
 // Over these chunks of the wave, which may hold no rows for some of them.  Its tables and arguments are under way then;
 // where the device failed at that, it is SHARE_NO, too, and what is the matter will show.
 ShareMade    gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, const int *chunks, int n_chunks,

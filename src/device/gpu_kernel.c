@@ -8,6 +8,7 @@
 // compiled for fewer rows per thread as well, and the better one is kept.
 
 #include "device/gpu_int.h"
+#include "jit/jit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -115,13 +116,15 @@ static void place_shared(Gpu *gpu, GpuRun *run)
 // 600,000 groups of an array took 3.0 ms on an H200 with eight, 2.2 with two, 1.9 with one (but with one in eleven rows
 // left 1.0, 1.0 and 1.2); into 1,000,000 groups of a hash table 18.7 with eight, 9.8 with two, 8.1 with one, and into
 // 50 groups 2.1, 2.3 and 2.1.  A list of rows that a sieve left is short: more of them for each thread would leave
-// others without any.
+// others without any.  Where each row calls functions that take hundreds of instructions and have memory of their own,
+// more rows for a thread gain nothing, and that memory would have it compiled four times, for eight rows down to one.
 static int items_at_first(const char *text, u32 shared_groups, bool is_picked)
 {
     // It reads rows that a kernel left, and nothing is written behind the last one.
     if (strstr(text, "FRESH(") || strstr(text, "CHAIN(")) return 1;
     if (strstr(text, "CHAIN_PIECES")) return 1;            // it follows chains
     if (strstr(text, "GROUP(")) return 1;
+    if (jit_has_calls(text)) return 1;
     return is_picked || (strstr(text, "SUMS(") && !shared_groups) ? 2 : 8;
 }
 
@@ -290,6 +293,15 @@ static weft_status wait_for_either(Gpu *gpu, GpuRun *run, CodeEntry *kernel, boo
     return wait_for_code(gpu, run, kernel, was_built, err);
 }
 
+// Compiled in the background from now on, whoever else asks for it.
+static void want_now(Gpu *gpu, CodeEntry *kernel)
+{
+    pthread_mutex_lock(&gpu->lock);
+    kernel->n_asked = MAX_OF(kernel->n_asked, 2);
+    pthread_mutex_unlock(&gpu->lock);
+    ready_begin(gpu, false);
+}
+
 // Compiles the kernel unless a background thread has begun to.  All queries that need it wait, and get the error if it
 // fails.  A compiled kernel is found without the lock.
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
@@ -309,7 +321,7 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     join_demands(done);
     run->launch->out.gpu.was_cached = !was_built || status || run->kernel->was_cached;
     run->launch->out.gpu.is_quick = run->kernel->is_quick;
-    if (run->kernel->is_quick) ready_begin(gpu);           // the better one, meanwhile
+    if (run->kernel->is_quick) want_now(gpu, kernel);      // the better one, meanwhile
     return status;
 }
 
@@ -324,6 +336,14 @@ static double build_ms(const Gpu *gpu, CodeEntry *kernel)
     if (first->state == KERNEL_READY) return 0;
     return first->state == KERNEL_BUILDING ? MAX_OF(whole_ms - (time_now_ms() - first->begun_ms), BUILD_LEFT_MS)
                                            : whole_ms;
+}
+
+// With the lock.
+static double asked_ms(const Gpu *gpu, CodeEntry *kernel)
+{
+    kernel->n_asked++;
+    if (kernel->quick) kernel->quick->n_asked++;
+    return build_ms(gpu, kernel);
 }
 
 // A device that is lost is ready to refuse.
@@ -343,16 +363,17 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     if (find_ready(gpu, &key)) return 0;
     pthread_mutex_lock(&gpu->lock);
     CodeEntry *kernel = kernel_find(gpu, key.bytes);
-    double      wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
+    double      wait_ms = kernel ? asked_ms(gpu, kernel) : gpu->compile_ms;
     const bool  is_known = kernel != NULL;
     pthread_mutex_unlock(&gpu->lock);
     if (is_known) return wait_ms;
-    const CodeJob job = { .text = woven->text, .name = woven->name, .shape = &run.shape, .items = run.shape.items };
+    const CodeJob job = { .text = woven->text, .name = woven->name, .shape = &run.shape, .items = run.shape.items,
+                          .is_quick = gpu->is_quick_only };
     if (gpu->vendor->has_code(gpu, &job)) return 0;
     pthread_mutex_lock(&gpu->lock);
     kernel = kernel_note(gpu, key.bytes, run.launch->woven, &run.shape);
     kernel_note_quick(gpu, kernel);
-    wait_ms = build_ms(gpu, kernel);
+    wait_ms = asked_ms(gpu, kernel);
     pthread_mutex_unlock(&gpu->lock);
     return wait_ms;
 }
@@ -374,7 +395,7 @@ CodeEntry *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     pthread_mutex_lock(&gpu->lock);
     CodeEntry *kernel = kernel_note(gpu, key.bytes, run.launch->woven, &run.shape);
     pthread_mutex_unlock(&gpu->lock);
-    ready_begin(gpu);
+    want_now(gpu, kernel);
     return kernel;
 }
 
@@ -455,6 +476,6 @@ weft_status fixed_code(Gpu *gpu, Fixed *fixed, Error *err)
 bool fixed_is_ready(Gpu *gpu, const Fixed *fixed)
 {
     const bool is_ready = kernel_wait_ms(gpu, &fixed->launch) <= 0;
-    if (!is_ready) ready_begin(gpu);
+    if (!is_ready) ready_begin(gpu, true);
     return is_ready;
 }

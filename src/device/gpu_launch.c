@@ -266,6 +266,7 @@ static weft_status take_block(GpuRun *run, Error *err)
     const u64    need = run->block_bytes + tables_bytes(run->launch->woven);
     const double start = time_now_ms();
     double       blocked_since = 0;
+    bool         is_relieved = false;
     weft_status  status = WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     tables_waited_for(run, 1);
@@ -278,6 +279,7 @@ static weft_status take_block(GpuRun *run, Error *err)
         else if (gpu->exclusive && gpu->exclusive != run && time_now_ms() - start < EXCLUSIVE_MS)
             gpu_wait_a_little(gpu, &gpu->changed);
         else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && take_frames(run)) run->has_block = true;
+        else if (!is_relieved) is_relieved = relieve_unlocked(gpu);
         else if (is_hopeless(run, start)) status = no_room_left(gpu, need, err);
         // The launch that has the memory waits for us.
         else if (blocked_since > 0 && !gpu->n_active) stop_blocking(run, &blocked_since);
@@ -315,6 +317,7 @@ bool launch_wait_for_room(GpuRun *run)
     Gpu         *gpu = run->gpu;
     const double start = time_now_ms();
     bool         is_exclusive = false, may_wait;
+    gpu_relieve(gpu);
     pthread_mutex_lock(&gpu->lock);
     may_wait = gpu->exclusive != run;  // else it had all of the pool
     while (may_wait && !is_exclusive) {

@@ -44,22 +44,24 @@ MadeTable *made_take(Gpu *gpu, const PartSize *sizes, int n_parts)
 // of these launches would find room, and all would wait for each other.  So the tables of several queries have half.
 bool made_leaves_room(const Gpu *gpu, const void *owner, const PartSize *sizes, int n_parts)
 {
-    bool has_others = false;
-    u64  bytes = 0;
+    u64 bytes = gpu->made_bytes;
     for (int p = 0; p < n_parts; p++) bytes += sizes[p].bytes;
-    for (const MadeTable *made = gpu->made; made; made = made->next) {
-        has_others |= made->owner != owner;
-        bytes += made->bytes;
-    }
-    return !has_others || bytes <= launch_admitted_most(gpu) / 2;
+    if (bytes <= launch_admitted_most(gpu) / 2) return true;
+    for (int b = 0; b < N_MADE; b++)
+        for (const MadeTable *made = gpu->made[b]; made; made = made->next)
+            if (made->owner != owner) return false;
+    return true;
 }
+
+static MadeTable **bucket_of(Gpu *gpu, u64 id) { return &gpu->made[id % N_MADE]; }
 
 void made_keep(Gpu *gpu, MadeTable *table)
 {
     pthread_mutex_lock(&gpu->lock);
     for (int p = 0; p < table->n_parts; p++) table->parts[p]->is_filled = true;
-    table->next = gpu->made;
-    gpu->made = table;
+    table->next = *bucket_of(gpu, table->id);
+    *bucket_of(gpu, table->id) = table;
+    gpu->made_bytes += table->bytes;
     pthread_mutex_unlock(&gpu->lock);
 }
 
@@ -71,6 +73,13 @@ void made_give_up(Gpu *gpu, MadeTable *table)
 }
 
 // ---- launches that wait for memory ----------------------------------------------------------------------------------
+
+static MadeTable *find_made(const Gpu *gpu, u64 id, bool is_rows)      // under the lock
+{
+    MadeTable *made = gpu->made[id % N_MADE];
+    while (made && (made->id != id || made->is_rows != is_rows)) made = made->next;
+    return made;
+}
 
 static bool is_probed_by(const Woven *woven, u64 table)
 {
@@ -86,19 +95,34 @@ static bool is_used_by(const GpuRun *run, const MadeTable *made)
                          : is_probed_by(run->launch->woven, made->id);
 }
 
+static bool is_named_before(const Woven *woven, int t)
+{
+    for (int b = 0; b < t; b++)
+        if (woven->table_facts[b].owner == woven->table_facts[t].owner) return true;
+    return false;
+}
+
+// Several parts of a woven kernel's tables have one owner.
 void tables_waited_for(const GpuRun *run, int plus)
 {
+    const Woven  *woven = run->launch->woven;
+    const Source *source = run->launch->source;
     ASSERT(mutex_is_held(&run->gpu->lock));
-    for (MadeTable *made = run->gpu->made; made; made = made->next)
-        if (is_used_by(run, made)) made->n_waiting += plus;
+    for (int t = 0; t < woven->n_tables; t++) {
+        MadeTable *made = is_named_before(woven, t) ? NULL : find_made(run->gpu, woven->table_facts[t].owner, false);
+        if (made) made->n_waiting += plus;
+    }
+    MadeTable *rows = source->kept ? find_made(run->gpu, source->chunks[0]->id, true) : NULL;
+    if (rows) rows->n_waiting += plus;
 }
 
 OtherTables tables_of_others(const GpuRun *run)
 {
     OtherTables others = NO_TABLES;
     ASSERT(mutex_is_held(&run->gpu->lock));
-    for (const MadeTable *made = run->gpu->made; made; made = made->next)
-        if (!is_used_by(run, made)) others = MAX_OF(others, made->n_waiting ? TABLES_THAT_WAIT : TABLES_THAT_GO);
+    for (int b = 0; b < N_MADE; b++)
+        for (const MadeTable *made = run->gpu->made[b]; made; made = made->next)
+            if (!is_used_by(run, made)) others = MAX_OF(others, made->n_waiting ? TABLES_THAT_WAIT : TABLES_THAT_GO);
     return others;
 }
 
@@ -116,14 +140,35 @@ u64 rows_kept_bytes(const Launch *launch)
 static void drop_made(Gpu *gpu, u64 id, bool is_rows)
 {
     pthread_mutex_lock(&gpu->lock);
-    MadeTable **link = &gpu->made;
+    MadeTable **link = bucket_of(gpu, id);
     while (*link && ((*link)->id != id || (*link)->is_rows != is_rows)) link = &(*link)->next;
     MadeTable *table = *link;
     if (table) {
         *link = table->next;
+        gpu->made_bytes -= table->bytes;
         free_table(gpu, table);
     }
     pthread_mutex_unlock(&gpu->lock);
+}
+
+// ---- tables that no query uses --------------------------------------------------------------------------------------
+
+#define KEPT_SHARE 8                   // of what may be admitted: 1 / this
+
+u64 gpu_kept_most(const Device *device) { return launch_admitted_most((const Gpu *)device) / KEPT_SHARE; }
+
+void gpu_relieve(Gpu *gpu)
+{
+    ASSERT(!mutex_is_held(&gpu->lock));
+    if (gpu->device.relieve) gpu->device.relieve(gpu->device.relief);
+}
+
+bool relieve_unlocked(Gpu *gpu)
+{
+    pthread_mutex_unlock(&gpu->lock);
+    gpu_relieve(gpu);
+    pthread_mutex_lock(&gpu->lock);
+    return true;
 }
 
 void gpu_drop_table(Device *device, u64 id) { drop_made((Gpu *)device, id, false); }
@@ -166,17 +211,10 @@ weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 by
     return status;
 }
 
-static MadeTable *find_made(const Gpu *gpu, u64 id)                      // under the lock
-{
-    MadeTable *made = gpu->made;
-    while (made && (made->id != id || made->is_rows)) made = made->next;
-    return made;
-}
-
 static const void *part_here(Gpu *gpu, u64 id)
 {
     pthread_mutex_lock(&gpu->lock);
-    const MadeTable *made = find_made(gpu, id);
+    const MadeTable *made = find_made(gpu, id, false);
     const void      *here = made ? made->here : NULL;
     pthread_mutex_unlock(&gpu->lock);
     return here;
@@ -186,7 +224,7 @@ static const void *part_here(Gpu *gpu, u64 id)
 static bool keep_here(Gpu *gpu, u64 id, void *here, u64 bytes, Budget *budget)
 {
     pthread_mutex_lock(&gpu->lock);
-    MadeTable *made = find_made(gpu, id);
+    MadeTable *made = find_made(gpu, id, false);
     const bool is_first = made && !made->here;
     if (is_first) made->here = here, made->here_bytes = bytes, made->here_budget = budget;
     pthread_mutex_unlock(&gpu->lock);

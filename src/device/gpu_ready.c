@@ -79,13 +79,13 @@ static void start_threads(Gpu *gpu, int n_wanted)
     pthread_cond_broadcast(&gpu->wanted);
 }
 
-void ready_begin(Gpu *gpu)
+void ready_begin(Gpu *gpu, bool all)
 {
     int n_queued = 0;
     pthread_mutex_lock(&gpu->lock);
     for (CodeEntry *kernel = gpu->kernels; kernel; kernel = kernel->next) {
         kernel_revive(kernel);
-        if (kernel->state == KERNEL_NOTED) kernel->state = KERNEL_QUEUED;
+        if (kernel->state == KERNEL_NOTED && (all || kernel->n_asked > 1)) kernel->state = KERNEL_QUEUED;
         n_queued += kernel->state == KERNEL_QUEUED;
     }
     if (n_queued) start_threads(gpu, n_queued);

@@ -246,7 +246,7 @@ static void gather_riders(Wave *wave, const GpuRun *leader)
     for (GpuRun *run = wave->gpu->first; run; run = run->next) {
         if (is_stopped(run)) want_nothing(run);
         if (!run->n_wanted || !is_fellow(leader, run)) continue;
-        if (run != leader && bytes + least_args(run) > ARGS_BYTES) continue;
+        if (run != leader && bytes + least_args(run) > wave->slot->args_bytes) continue;
         if (run != leader) bytes += least_args(run);
         *PUSH(wave->riders, wave->n_riders, wave->riders_room) = run;
     }
@@ -281,7 +281,7 @@ static void gather_chunks(Wave *wave, const GpuRun *leader)
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
         const u64 bytes = parts_bytes(wave, source->chunks[c], c);
-        if (wave->n_chunks && wave->args_bytes + bytes + once > ARGS_BYTES) return;
+        if (wave->n_chunks && wave->args_bytes + bytes + once > wave->slot->args_bytes) return;
         if (wave->n_chunks && is_long_enough(wave)) return;
         if (!add_chunk(wave, leader, c)) return;
         wave->args_bytes += bytes;
@@ -369,7 +369,7 @@ static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks,
         parts.most_rows = MAX_OF(parts.most_rows, chunk->chunk->n_rows);
     }
     slot->args_used += args_rounded(params_at + (u64)parts.n_parts * params_size);
-    ASSERT(slot->args_used <= ARGS_BYTES);
+    ASSERT(slot->args_used <= slot->args_bytes);
     return parts;
 }
 
@@ -888,6 +888,51 @@ static void gather(Wave *wave, GpuRun *leader)
     gather_chunks(wave, leader);
 }
 
+// What the leader and all that may ride with it would write in one run over all their chunks.
+static u64 args_wanted(const Gpu *gpu, const GpuRun *leader)
+{
+    u64 bytes = args_once(), most_chunks = 0;
+    for (const GpuRun *run = gpu->first; run && bytes < ARGS_MOST; run = run->next) {
+        if (!run->n_wanted || !is_fellow(leader, run)) continue;
+        const u64 n_chunks = (u64)(run->can_fuse ? run->launch->source->n_chunks : run->n_wanted);
+        bytes += n_chunks * part_bytes(run) + RIDER_ARGS_ONCE;
+        most_chunks = MAX_OF(most_chunks, n_chunks);
+    }
+    return MIN_OF(bytes + most_chunks * gpu_sieve_args_bytes(), ARGS_MOST);
+}
+
+// More room for the arguments of a run, or as much as there was.  What there was is freed when the device is closed:
+// the driver would wait for all that runs.
+static void grow_args(Gpu *gpu, RunSlot *slot)
+{
+    Error      ignored = { 0 };
+    void      *args = NULL;
+    GpuAddress at = 0;
+    if (gpu_enter(gpu, &ignored)) return;
+    if (gpu_check(gpu, gpu->calls->MemHostAlloc(&args, ARGS_MOST, GPU_HOST_PORTABLE), "MemHostAlloc", &ignored)) return;
+    if (gpu_check(gpu, gpu->calls->MemAlloc(&at, ARGS_MOST), "MemAlloc", &ignored)) {
+        gpu->calls->MemFreeHost(args);
+        return;
+    }
+    slot->first_args = slot->args, slot->first_args_at = slot->args_at;
+    slot->args = args, slot->args_at = at, slot->args_bytes = ARGS_MOST;
+    log_debug("%s: a run has %s for arguments", gpu->name, mem_size_text(ARGS_MOST).text);
+}
+
+// Where arguments are more than there is room for, a run would end after a few chunks, and all that is done for a run
+// would be done again and again.  Room is found once, since the driver takes milliseconds for it.  True: the lock was
+// released, and the leader may have left.
+static bool finds_room_for_args(Gpu *gpu, const GpuRun *leader, RunSlot *slot)
+{
+    if (gpu->has_small_args || slot->args_bytes == ARGS_MOST || args_wanted(gpu, leader) <= slot->args_bytes)
+        return false;
+    const bool was_dispatching = unlock_for_driver(gpu);
+    grow_args(gpu, slot);
+    relock(gpu, was_dispatching);
+    gpu->has_small_args = slot->args_bytes < ARGS_MOST;     // it is not tried again
+    return true;
+}
+
 static void step(Gpu *gpu, GpuRun *leader)
 {
     Wave wave = { .gpu = gpu, .slot = free_slot(gpu), .schedule = leader->launch->schedule };
@@ -895,6 +940,7 @@ static void step(Gpu *gpu, GpuRun *leader)
         wait_for_oldest(gpu);          // and look again: the leader may have left
         return;
     }
+    if (finds_room_for_args(gpu, leader, wave.slot)) return;
     pthread_mutex_init(&wave.lock, NULL);
     gather(&wave, leader);
     if (wave.n_chunks) do_run(&wave, leader, false);

@@ -177,8 +177,9 @@ static weft_status take_room(SortRun *s, Error *err)
     Gpu *gpu = s->gpu;
     pthread_mutex_lock(&gpu->lock);
     bool has_room = try_room(s);
-    for (int t = 1; t < ROOM_TRIES && !has_room && scan_is_busy(gpu); t++) {
-        gpu_wait_a_little(gpu, &gpu->changed);
+    if (!has_room) relieve_unlocked(gpu);
+    for (int t = 0; t < ROOM_TRIES && !has_room && (t == 0 || scan_is_busy(gpu)); t++) {
+        if (t) gpu_wait_a_little(gpu, &gpu->changed);
         has_room = try_room(s);
     }
     pthread_mutex_unlock(&gpu->lock);

@@ -40,15 +40,25 @@ static void *pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 // ---- room -----------------------------------------------------------------------------------------------------------
 
+static MadeTable *try_table(Gpu *gpu, const void *owner, const TableFill *fill, const PartSize *sizes)
+{
+    pthread_mutex_lock(&gpu->lock);
+    MadeTable *table = made_leaves_room(gpu, owner, sizes, fill->n_parts) ? made_take(gpu, sizes, fill->n_parts) : NULL;
+    if (table) table->id = fill->table, table->owner = owner;
+    pthread_mutex_unlock(&gpu->lock);
+    return table;
+}
+
 static MadeTable *new_table(Gpu *gpu, const void *owner, const TableFill *fill)
 {
     PartSize *sizes = calloc((size_t)fill->n_parts + 1, sizeof *sizes);
     for (int p = 0; p < fill->n_parts; p++)
         sizes[p] = (PartSize){ table_key(fill->table, fill->parts[p].number), fill->parts[p].bytes };
-    pthread_mutex_lock(&gpu->lock);
-    MadeTable *table = made_leaves_room(gpu, owner, sizes, fill->n_parts) ? made_take(gpu, sizes, fill->n_parts) : NULL;
-    if (table) table->id = fill->table, table->owner = owner;
-    pthread_mutex_unlock(&gpu->lock);
+    MadeTable *table = try_table(gpu, owner, fill, sizes);
+    if (!table) {
+        gpu_relieve(gpu);
+        table = try_table(gpu, owner, fill, sizes);
+    }
     free(sizes);
     return table;
 }
@@ -419,8 +429,9 @@ static MadeTable *new_rows(Gpu *gpu, const RowKeep *keep)
     MadeTable *rows = NULL;
     pthread_mutex_lock(&gpu->lock);
     for (int t = 0; !rows && t < ROOM_TRIES; t++) {
-        if (t && !scan_is_busy(gpu)) break;
-        if (t) gpu_wait_a_little(gpu, &gpu->changed);
+        if (t > 1 && !scan_is_busy(gpu)) break;
+        if (t == 1) relieve_unlocked(gpu);
+        if (t > 1) gpu_wait_a_little(gpu, &gpu->changed);
         rows = made_take(gpu, sizes, keep->n_columns);
     }
     if (rows) rows->id = keep->chunk->id, rows->is_rows = true;

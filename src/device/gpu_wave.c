@@ -91,7 +91,7 @@ void *wave_take_args(Wave *wave, u64 bytes, GpuAddress *at)
     void    *host = slot->args + slot->args_used;
     *at = slot->args_at + slot->args_used;
     slot->args_used += args_rounded(bytes);
-    ASSERT(slot->args_used <= ARGS_BYTES);
+    ASSERT(slot->args_used <= slot->args_bytes);
     memset(host, 0, bytes);
     return host;
 }

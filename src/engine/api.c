@@ -16,6 +16,8 @@ static const char *prelude(Arena *arena) { return arena_printf(arena, "%s\n%s\n"
 // The last is what people know from SQLite and DuckDB.
 static bool is_in_memory(const char *path) { return !path || !*path || strcmp(path, ":memory:") == 0; }
 
+static void trim_pieces(void *pieces) { pieces_trim(pieces); }
+
 weft_status weft_open(const char *path, weft_db **out, weft_error *error)
 {
     Arena   *arena = arena_new(NULL, "database");
@@ -39,7 +41,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->plans = plans_new();
     db->deadlines = deadlines_new();
     db->cpu = network_cpu(db->network);
-    db->gpus = gpus_new();
+    db->gpus = gpus_new(trim_pieces, db->pieces);
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
     db->streams = streams_new(db, &(StreamCalls){ .names = execution_names, .run_plan = run_plan,
                                                   .append_result = change_append_result, .connect = weft_connect,
@@ -335,11 +337,11 @@ static weft_status execute_text(weft_session *session, const char *sql, weft_res
 }
 
 // Frees the execution.
-static weft_status subscribe(Execution *ex, const char *name, weft_result **result)
+static weft_status subscribe(Execution *ex, const char *name, int at, weft_result **result)
 {
     weft_result_free(*result);
     ex->result = result_new(ex->session->db);
-    const weft_status status = run_subscribe(ex, name, execute_text);
+    const weft_status status = run_subscribe(ex, name, at, execute_text);
     *result = ex->result;
     arena_free(ex->arena);
     if (status) weft_result_free(*result);
@@ -354,8 +356,9 @@ static weft_status execute_once(weft_session *session, const char *sql, const Va
 {
     Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .err = err,
                        .quotient_scale = quotient_scale };
-    const char *subscribed = n_params ? NULL : sql_subscribed(ex.arena, sql);
-    if (subscribed) return subscribe(&ex, subscribed, result);
+    int         at = -1;
+    const char *subscribed = n_params ? NULL : sql_subscribed(ex.arena, sql, &at);
+    if (subscribed) return subscribe(&ex, subscribed, at, result);
     const char *meant = n_params ? NULL : meant_query(&ex, sql);
     if (meant) sql = meant;
     ex.text = sql;

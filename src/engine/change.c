@@ -114,6 +114,7 @@ static weft_status run_insert(Execution *ex, const Statement *statement)
                         .stop = &session->stop,
                         .position = &session->position };
     Claim     *claim = admission_ask(session->db->admission, &wish);
+    if (!claim_is_running(claim)) pieces_trim(ex->session->db->pieces);
     status = claim_wait(claim, ex->err);
     if (!status) status = insert_once(ex, statement);
     claim_leave(claim);
@@ -274,12 +275,21 @@ static void notice_rejected(Execution *ex, const CopyFigures *figures)
                                                figures->n_rejected == 1 ? " was" : "s were", figures->first_rejected));
 }
 
+typedef struct LiveTarget { weft_session *session; const char *stream; } LiveTarget;
+
 static void note_commit(void *context, u64 n_durable)
 {
-    weft_session *session = context;
+    weft_db *db = ((const LiveTarget *)context)->session->db;
     (void)n_durable;                   // weft_streams shows it
-    plans_forget(session->db->plans);
-    streams_wake(session->db->streams);
+    plans_forget(db->plans);
+    pieces_trim(db->pieces);
+    streams_wake(db->streams);
+}
+
+static bool is_row_awaited(void *context)
+{
+    const LiveTarget *target = context;
+    return streams_await_rows(target->session->db->streams, target->stream);
 }
 
 static bool is_live_copy(const Execution *ex, const Statement *statement, const CopyOptions *options)
@@ -294,10 +304,12 @@ static weft_status run_live_copy(Execution *ex, const Statement *statement, cons
                                  CopyFigures *figures)
 {
     weft_session     *session = ex->session;
+    LiveTarget        target = { session, statement->name };
     const LiveCommits commits = { .commit_ms = session->settings.stream_commit_ms,
                                   .cancel = &session->cancelled,
                                   .committed = note_commit,
-                                  .context = session };
+                                  .is_awaited = is_row_awaited,
+                                  .context = &target };
     if (options->reject_path)
         return fail(ex->err, WEFT_UNSUPPORTED, statement->at,
                     "REJECT_FILE with a pipe into a stream is not supported yet");
@@ -695,11 +707,12 @@ static void wake_streams(Execution *ex, const Statement *statement)
         streams_wake(ex->session->db->streams);
 }
 
-// Plans that were kept hold snapshots, which have become old.
+// Plans and join tables that were kept hold snapshots, which have become old.
 weft_status run_change(Execution *ex, const Statement *statement)
 {
     const weft_status status = change(ex, statement);
     plans_forget(ex->session->db->plans);
+    pieces_trim(ex->session->db->pieces);
     wake_streams(ex, statement);
     return status;
 }

@@ -24,6 +24,7 @@ typedef struct Streams Streams;        // continuous.h
 struct weft_db {
     Arena   *arena;
     _Atomic u64 n_queries;             // numbered as they come
+    _Atomic int n_running;             // queries whose pipelines run now
     Store   *store;
     Budget   budget;                   // of all that grows with data; memory_limit is its limit
     Budget
@@ -61,6 +62,7 @@ typedef struct Settings {
     int     threads;
     bool    sharing;                   // off: every query scans alone
     TreeKeeping plan_cache;            // what is kept of earlier queries: shapes ("on"), texts, nothing ("off")
+    bool    keep_tables;               // join tables stay when no query uses them, for later ones (pieces.h)
     bool    weave_queries;             // off: queries on one scan run side by side, never together (sieve.h)
     int     priority;                  // 0 to 10; larger goes first
     i64     timeout_ms;                // statement_timeout; 0: none
@@ -191,6 +193,8 @@ typedef struct JoinParts JoinParts;    // the rows of a join table that does not
 
 typedef struct SharedRun SharedRun;    // rows or groups that several queries use (query.c)
 
+typedef struct UsedCode { Code *code; double spent_ms; } UsedCode;             // CPU time in it
+
 typedef struct QueryRun {
     Arena          *own;               // lives as long as the query
     Arena          *arena;             // for the pipeline at hand: its own, or that of a shared piece
@@ -210,8 +214,9 @@ typedef struct QueryRun {
     SharedRun     **answers;           // of these pieces, those that are rows or groups
     int             n_notices;
     const char    **notices;
-    Code          **codes;             // kernels that the better compiler should see once the query is done
+    UsedCode       *codes;             // that ran as tcc made them; told to the jit once the query is done
     int             n_codes;
+    bool            is_counted;        // in db->n_running
     Device         *unready;           // a GPU that has code to compile once the query is done; NULL: none
     bool            is_explained;      // EXPLAIN: everything is made anew, so that it can be shown
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
@@ -353,6 +358,7 @@ void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // wh
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
 GpuSchedule settings_default_gpu_schedule(void);                           // $WEFT_GPU_SCHEDULE, else plain
+bool        settings_default_keep_tables(void);                            // $WEFT_KEEP_TABLES, else on
 GpuSort     settings_default_gpu_sort(void);                               // $WEFT_GPU_SORT, else auto
 const char *settings_default_temp_directory(const char *database);         // its own, else $TMPDIR; NULL: in memory
 bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off

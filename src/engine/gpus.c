@@ -13,11 +13,14 @@ struct Gpus {
     _Atomic bool    has_failed;        // and could not
     bool            has_thread;
     pthread_t       thread;
+    void          (*relieve)(void *context);
+    void           *relief;
 };
 
-Gpus *gpus_new(void)
+Gpus *gpus_new(void (*relieve)(void *context), void *relief)
 {
     Gpus *gpus = calloc(1, sizeof *gpus);
+    gpus->relieve = relieve, gpus->relief = relief;
     pthread_mutex_init(&gpus->lock, NULL);
     return gpus;
 }
@@ -51,6 +54,7 @@ static weft_status get(Gpus *gpus, int number, Device **device, Error *err)
     *device = gpus->devices[number];
     if (!*device) {
         status = device_cuda_open(number, &(CudaOptions){ 0 }, device, err);
+        if (!status) (*device)->relieve = gpus->relieve, (*device)->relief = gpus->relief;
         if (!status) cuda_warm(*device);
     }
     gpus->devices[number] = *device;

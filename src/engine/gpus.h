@@ -15,7 +15,7 @@
 
 typedef struct Gpus Gpus;
 
-Gpus       *gpus_new(void);
+Gpus       *gpus_new(void (*relieve)(void *context), void *relief);       // as in device.h
 void        gpus_free(Gpus *gpus);
 weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err);
 Device     *gpus_ready(Gpus *gpus);

@@ -23,6 +23,9 @@ struct Piece {
     u64           hash;                // of the signature
     pthread_cond_t changed;            // it was made, or a query that waits for it is to stop
     struct Piece *next, **link;        // in its bucket
+    double        share;               // of the room for pieces that stay; 0: it does not
+    u64           n_trims;             // when it was listed
+    struct Piece *newer, *older;       // of those that stay
 };
 
 // A query that waits, on its own stack.
@@ -37,10 +40,15 @@ struct Pieces {
     int             n_waits;
     _Atomic u64     n_shared;
     _Atomic int     n_live;
+    Piece          *newest, *oldest;   // that stay though no query uses them
+    int             n_kept;
+    double          share;             // of the room, that these take
+    u64             n_trims;           // a table may have changed each time
 };
 
 #define WAKE_MS    20                  // a waiting query looks at its stop flag now and then,
 #define WAKE_SHARE 16                  // as many queries as this within WAKE_MS; pieces_wake does not wait for it
+#define KEPT_MOST  4096                // pieces that stay
 
 Pieces *pieces_new(void)
 {
@@ -52,6 +60,7 @@ Pieces *pieces_new(void)
 void pieces_free(Pieces *pieces)
 {
     if (!pieces) return;
+    pieces_trim(pieces);
     pthread_mutex_destroy(&pieces->lock);
     free(pieces);
 }
@@ -87,6 +96,7 @@ static Piece *list_new(Pieces *pieces, const char *signature, u64 hash)
                       .state = PIECE_MAKING,
                       .n_users = 1,
                       .is_listed = true,
+                      .n_trims = pieces->n_trims,
                       .hash = hash,
                       .next = *bucket,
                       .link = bucket };
@@ -97,17 +107,96 @@ static Piece *list_new(Pieces *pieces, const char *signature, u64 hash)
     return piece;
 }
 
-// Called with the lock held; frees outside of it.
-static void drop_use(Pieces *pieces, Piece *piece)
+// ---- pieces that stay -----------------------------------------------------------------------------------------------
+
+static void keep_newest(Pieces *pieces, Piece *piece)
 {
-    if (--piece->n_users > 0) return;
-    unlist(piece);
-    atomic_fetch_sub(&pieces->n_live, 1);
-    pthread_mutex_unlock(&pieces->lock);
+    piece->older = pieces->newest, piece->newer = NULL;
+    if (piece->older) piece->older->newer = piece;
+    else pieces->oldest = piece;
+    pieces->newest = piece;
+    pieces->n_kept++, pieces->share += piece->share;
+}
+
+static void keep_no_more(Pieces *pieces, Piece *piece)
+{
+    if (piece->newer) piece->newer->older = piece->older;
+    else pieces->newest = piece->older;
+    if (piece->older) piece->older->newer = piece->newer;
+    else pieces->oldest = piece->newer;
+    pieces->n_kept--, pieces->share = pieces->n_kept ? pieces->share - piece->share : 0;
+}
+
+static void free_piece(Piece *piece)
+{
     arena_free(piece->arena);
     pthread_cond_destroy(&piece->changed);
     free(piece->signature);
     free(piece);
+}
+
+// Pieces that are to be freed, in a list by next: without the lock, since a device may have to wait.
+static void free_list(Piece *piece)
+{
+    for (Piece *next; piece; piece = next) {
+        next = piece->next;
+        free_piece(piece);
+    }
+}
+
+static void leave_oldest(Pieces *pieces, Piece **list)
+{
+    Piece *piece = pieces->oldest;
+    keep_no_more(pieces, piece);
+    unlist(piece);
+    piece->next = *list;
+    *list = piece;
+}
+
+void pieces_trim(Pieces *pieces)
+{
+    Piece *list = NULL;
+    pthread_mutex_lock(&pieces->lock);
+    pieces->n_trims++;
+    while (pieces->oldest) leave_oldest(pieces, &list);
+    pthread_mutex_unlock(&pieces->lock);
+    free_list(list);
+}
+
+void piece_keep(Piece *piece, double share) { piece->share = MAX_OF(share, 1.0 / KEPT_MOST); }
+
+// ---- users ----------------------------------------------------------------------------------------------------------
+
+static void add_use(Pieces *pieces, Piece *piece)
+{
+    if (piece->n_users++ > 0) return;
+    keep_no_more(pieces, piece);
+    atomic_fetch_add(&pieces->n_live, 1);
+}
+
+// It was made since the last change of a table, as far as is known.
+static bool may_stay(const Pieces *pieces, const Piece *piece)
+{
+    return piece->state == PIECE_READY && piece->is_listed && piece->share > 0 && piece->share <= 1 &&
+           piece->n_trims == pieces->n_trims;
+}
+
+// Called with the lock held; frees outside of it.
+static void drop_use(Pieces *pieces, Piece *piece)
+{
+    Piece *list = NULL;
+    if (--piece->n_users > 0) return;
+    atomic_fetch_sub(&pieces->n_live, 1);
+    if (may_stay(pieces, piece)) {
+        keep_newest(pieces, piece);
+        while (pieces->share > 1) leave_oldest(pieces, &list);
+    } else {
+        unlist(piece);
+        piece->next = NULL;
+        list = piece;
+    }
+    pthread_mutex_unlock(&pieces->lock);
+    free_list(list);
     pthread_mutex_lock(&pieces->lock);
 }
 
@@ -157,7 +246,7 @@ weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 
             *must_make = true;
             break;
         }
-        piece->n_users++;
+        add_use(pieces, piece);
         wait_for(pieces, piece, stop);
         if (piece->state == PIECE_READY) {
             atomic_fetch_add(&pieces->n_shared, 1);
@@ -202,3 +291,11 @@ void piece_release(Pieces *pieces, Piece *piece)
 
 u64 pieces_shared(const Pieces *pieces) { return atomic_load(&pieces->n_shared); }
 int pieces_count(const Pieces *pieces) { return atomic_load(&pieces->n_live); }
+
+int pieces_kept(Pieces *pieces)
+{
+    pthread_mutex_lock(&pieces->lock);
+    const int n = pieces->n_kept;
+    pthread_mutex_unlock(&pieces->lock);
+    return n;
+}

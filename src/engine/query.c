@@ -8,6 +8,7 @@
 // decide the shape of the text.
 
 #include "engine/engine.h"
+#include "engine/network.h"
 #include "engine/remote.h"
 #include "engine/repeat.h"
 #include "engine/spill.h"
@@ -273,13 +274,36 @@ static double expected_ms(const QueryRun *run, const WeaveJob *job)
            run->session->settings.threads;
 }
 
+// More queries run than there are cores for them.  A compile then takes time from one of them.
+static bool is_crowded(const QueryRun *run)
+{
+    const weft_db *db = run->session->db;
+    return db->n_running > network_threads(db->network);
+}
+
 static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
 {
-    JitTier tier;
+    JitTier      tier;
+    const double wall_ms = expected_ms(run, job);
     code_function(code, &tier);
-    if (run->session->settings.jit != JIT_AUTO || tier == TIER_CC) return;
-    if (expected_ms(run, job) > IMPROVE_NOW_MS) jit_improve(run->session->db->jit, code);
-    else *LIST_PUSH(run->own, run->codes, run->n_codes) = code;
+    if (run->session->settings.jit != JIT_AUTO || tier == TIER_CC || wall_ms <= IMPROVE_NOW_MS) return;
+    jit_offer(run->session->db->jit, code,
+              &(JitUse){ .left_ms = wall_ms * run->session->settings.threads, .is_crowded = is_crowded(run) });
+}
+
+static void add_code(QueryRun *run, Code *code, double spent_ms)
+{
+    int c = 0;
+    while (c < run->n_codes && run->codes[c].code != code) c++;
+    if (c == run->n_codes) *LIST_PUSH(run->own, run->codes, run->n_codes) = (UsedCode){ code, 0 };
+    run->codes[c].spent_ms += spent_ms;
+}
+
+// The better compiler is asked once the query is done, so that it does not take a core from it.
+static void note_code(QueryRun *run, const Launch *launch)
+{
+    if (run->session->settings.jit == JIT_AUTO && launch->code && launch->out.tcc_ms > 0)
+        add_code(run, launch->code, launch->out.tcc_ms);
 }
 
 // A LIMIT without ORDER BY takes the first rows of the table, so it must begin there; a query held to fewer threads
@@ -389,7 +413,7 @@ static bool should_stand_in(QueryRun *run, const WeaveJob *job, Device *device, 
                  wait_ms = device->wait_ms(device, launch);
     if (wait_ms <= 0 || cpu_ms > wait_ms) return false;
     run->unready = device;
-    if (cpu_ms > COMPILE_NOW_MS) device->get_ready(device);
+    if (cpu_ms > COMPILE_NOW_MS) device->get_ready(device, !is_crowded(run));
     return true;
 }
 
@@ -489,6 +513,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
         refused = note_refusal(run, launch);
         status = ride_on(cpu, run, pipeline, job, woven, false, launch);
     }
+    if (!stands_in) note_code(run, launch);
     KernelReport *kernel = report(run, pipeline, label, launch, woven);
     if (stands_in) kernel->meanwhile = device->name;
     kernel->unsuited = device == cpu ? why_not_on_gpu(run, job, woven, limit) : refused;
@@ -807,6 +832,44 @@ static void take_notices(QueryRun *run, const Piece *piece)
     for (int n = 0; n < piece_notices(piece); n++) query_notice(run, piece_notice(piece, n));
 }
 
+// ---- join tables that stay when no query uses them ------------------------------------------------------------------
+
+#define KEPT_SHARE   16                // of the memory that queries may have: 1 / this, for all that stays,
+#define KEPT_DEFAULT ((i64)1 << 30)    // or this where there is no limit
+
+static void release_table(void *table) { table_release(table); }
+
+// What the piece was made of is held with it: it is named by snapshots, and points into their dictionaries.  False:
+// some of it is no table of this database as it is now.
+static bool hold_tables(QueryRun *run, int number, Arena *home)
+{
+    const Pipeline *pipeline = &run->graph->pipelines[number];
+    const Table    *now = pipeline->table ? store_table(run->session->db->store, pipeline->table->name) : NULL;
+    if (now) arena_defer(home, release_table, (void *)(uintptr_t)now);
+    if (!now || now != pipeline->table) return false;
+    for (int p = 0; p < pipeline->n_probes; p++)
+        if (!hold_tables(run, pipeline->probes[p].build, home)) return false;
+    return true;
+}
+
+// Where the device made it, the host may have a copy, too.
+static double share_of_room(const QueryRun *run, const JoinTable *table)
+{
+    const i64     limit = atomic_load(&run->session->db->budget.limit);
+    const Device *device = table->remote ? remote_on(table->remote) : NULL;
+    const double  bytes = (double)table->bytes, most = (double)(limit ? limit / KEPT_SHARE : KEPT_DEFAULT);
+    if (!device) return bytes / most;
+    return device->kept_most ? MAX_OF(bytes / most, bytes / MAX_OF((double)device->kept_most(device), 1)) : 2;
+}
+
+// A later query is told nothing that this one was told on the way, so a table with notices does not stay.
+static void keep_table(QueryRun *run, int number, Piece *piece, const JoinTable *table)
+{
+    if (!run->session->settings.keep_tables || piece_notices(piece)) return;
+    const double share = share_of_room(run, table);
+    if (share <= 0.5 && hold_tables(run, number, piece_arena(piece))) piece_keep(piece, share);
+}
+
 static weft_status get_table(QueryRun *run, int number)
 {
     Pieces    *pieces = run->session->db->pieces;
@@ -820,6 +883,7 @@ static weft_status get_table(QueryRun *run, int number)
         claim_make(run->claim, number);
         const weft_status status = build_table(run, number, piece_arena(piece), &table);
         pass_on_notices(run, n_notices, piece);
+        if (!status) keep_table(run, number, piece, table);
         piece_made(pieces, piece, table, !status, true);
         if (status) {
             piece_release(pieces, piece);
@@ -966,24 +1030,20 @@ static weft_status run_round(QueryRun *run, const Repeat *repeat, RepeatRows *ro
 }
 
 // Lists that grew in the round's arena are put into the query's.
-static void keep_of_round(QueryRun *run, Code **codes, int n_codes, const char **notices, int n_notices)
+static void keep_of_round(QueryRun *run, UsedCode *codes, int n_codes, const char **notices, int n_notices)
 {
-    Code      **new_codes = run->codes;
+    UsedCode    *new_codes = run->codes;
     const char **new_notices = run->notices;
     const int   n_new_codes = run->n_codes, n_new_notices = run->n_notices;
     run->codes = codes, run->n_codes = n_codes, run->notices = notices, run->n_notices = n_notices;
-    for (int c = 0; c < n_new_codes; c++) {
-        bool is_known = false;
-        for (int k = 0; k < run->n_codes; k++) is_known |= run->codes[k] == new_codes[c];
-        if (!is_known) *LIST_PUSH(run->own, run->codes, run->n_codes) = new_codes[c];
-    }
+    for (int c = 0; c < n_new_codes; c++) add_code(run, new_codes[c].code, new_codes[c].spent_ms);
     for (int n = 0; n < n_new_notices; n++) query_notice(run, new_notices[n]);
 }
 
 static weft_status run_round_apart(QueryRun *run, const Repeat *repeat, RepeatRows *rows)
 {
     Arena       *own = run->own, *round = arena_new(own, "round");
-    Code       **codes = run->codes;
+    UsedCode    *codes = run->codes;
     const char **notices = run->notices;
     const int    n_codes = run->n_codes, n_notices = run->n_notices;
     run->own = run->arena = round;
@@ -1061,6 +1121,7 @@ static weft_status wait_for_memory(QueryRun *run)
                         .stop = &run->session->stop,
                         .position = &run->session->position };
     run->claim = admission_ask(run->session->db->admission, &wish);
+    if (!claim_is_running(run->claim)) pieces_trim(run->session->db->pieces);
     return claim_wait(run->claim, run->err);
 }
 
@@ -1127,6 +1188,8 @@ weft_status query_run(QueryRun *run)
     if (run->is_empty) return WEFT_OK;
     set_progress(run);
     if (query_has_kernels(run)) TRY(wait_for_memory(run));
+    if (!run->is_counted) run->session->db->n_running++;
+    run->is_counted = true;
     announce(run);
     for (int p = 0; p < n_pipelines; p++) TRY(run_pipeline(run, p));
     return WEFT_OK;
@@ -1136,7 +1199,11 @@ void query_free(QueryRun *run)
 {
     drop_last(run);
     for (int i = 0; i < run->n_pieces; i++) piece_release(run->session->db->pieces, run->pieces[i]);
-    for (int i = 0; i < run->n_codes; i++) jit_improve(run->session->db->jit, run->codes[i]);
-    if (run->unready) run->unready->get_ready(run->unready);
+    for (int i = 0; i < run->n_codes; i++)
+        jit_offer(run->session->db->jit, run->codes[i].code,
+                  &(JitUse){ .spent_ms = run->codes[i].spent_ms, .is_crowded = is_crowded(run) });
+    if (run->unready) run->unready->get_ready(run->unready, !is_crowded(run));
+    if (run->is_counted) run->session->db->n_running--;
+    run->is_counted = false;
     take_back(run);
 }

@@ -40,6 +40,8 @@ void remote_add(Remote *remote, int number, u64 bytes)
 
 bool remote_is_on(const Remote *remote, const Device *device) { return remote->device == device; }
 
+const Device *remote_on(const Remote *remote) { return remote->device; }
+
 const char *remote_device(const Remote *remote) { return remote->device->name; }
 
 static weft_status fetch_part(Remote *remote, RemotePart *part, Error *err)

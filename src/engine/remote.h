@@ -18,6 +18,7 @@ enum { REMOTE_PARTS = 64 };            // of a table, at most; one that would ha
 Remote     *remote_new(Arena *home, Device *device, u64 table, Budget *budget);
 void        remote_add(Remote *remote, int number, u64 bytes);
 bool        remote_is_on(const Remote *remote, const Device *device);
+const Device *remote_on(const Remote *remote);
 const char *remote_device(const Remote *remote);                           // its name
 weft_status remote_fetch(JoinTable *view, Error *err);  // DEVICE_FAILED: the device is lost, and the table with it
 const void *remote_part(const JoinTable *view, int number);                // of a view that was fetched

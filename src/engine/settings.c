@@ -236,6 +236,14 @@ bool settings_default_gpu_wait(void)
     return wait;
 }
 
+bool settings_default_keep_tables(void)
+{
+    const char *own = getenv("WEFT_KEEP_TABLES");
+    bool        keeps = true;
+    if (own && *own && !parse_bool(own, &keeps)) log_warn("WEFT_KEEP_TABLES=%s is not understood: on or off", own);
+    return keeps;
+}
+
 static const char *const schedule_names[] = { [SCHEDULE_PLAIN] = "plain",
                                               [SCHEDULE_SEQUENTIAL] = "sequential",
                                               [SCHEDULE_RANDOM] = "random",
@@ -415,6 +423,8 @@ static const Setting settings[] = {
     { "gpu_sort", "auto, on or off", .set = set_gpu_sort, .show = show_gpu_sort },
     { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
     { "jit", "auto, tcc or cc", .set = set_jit, .show = show_jit },
+    { "keep_tables", "on or off", .flag = offsetof(Settings, keep_tables),
+      .standard = settings_default_keep_tables },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", .set = set_memory_limit, .show = show_memory_limit },
     { "plan_cache", "on, text or off", .set = set_plan_cache, .show = show_plan_cache },
     { "priority", "a number from 0 to 10; queries with a larger one go first", .set = set_priority,
@@ -448,8 +458,8 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
     error_hint(
         err,
-        "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, memory_limit, plan_cache, priority,"
-        " sharing, statement_timeout, stream_commit_ms, temp_directory, temp_limit, threads, timezone, weave,"
+        "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, keep_tables, memory_limit, plan_cache,"
+        " priority, sharing, statement_timeout, stream_commit_ms, temp_directory, temp_limit, threads, timezone, weave,"
         " weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }

@@ -316,6 +316,17 @@ static weft_status fill_plans(Maker *maker, Arena *arena)
     return add_row(maker, of_trees, COUNT_OF(of_trees));
 }
 
+static weft_status fill_compilers(Maker *maker, Arena *arena)
+{
+    const JitCounts *jit = jit_counts(maker->db->jit);
+    const Value      row[] = { int_value(TYPE_BIGINT, jit->memory_hits),  int_value(TYPE_BIGINT, jit->disk_hits),
+                               int_value(TYPE_BIGINT, jit->tcc_compiles), int_value(TYPE_BIGINT, jit->tcc_us),
+                               int_value(TYPE_BIGINT, jit->cc_compiles),  int_value(TYPE_BIGINT, jit->cc_us),
+                               int_value(TYPE_BIGINT, jit->put_off),      int_value(TYPE_BIGINT, jit->failures) };
+    (void)arena;
+    return add_row(maker, row, COUNT_OF(row));
+}
+
 static weft_status fill_scans(Maker *maker, Arena *arena)
 {
     const DeviceFigures figures = gpus_figures_with(maker->db->gpus, maker->db->cpu, arena);
@@ -505,6 +516,18 @@ static const struct VirtualTable {
       10,
       NULL,
       fill_queue },
+    { "weft_compilers",
+      { { "found_in_memory", TYPE(BIGINT), true },
+        { "found_on_disk", TYPE(BIGINT), true },
+        { "tcc_compiles", TYPE(BIGINT), true },
+        { "tcc_us", TYPE(BIGINT), true },
+        { "cc_compiles", TYPE(BIGINT), true },
+        { "cc_us", TYPE(BIGINT), true },
+        { "cc_put_off", TYPE(BIGINT), true },
+        { "failures", TYPE(BIGINT), true } },
+      8,
+      NULL,
+      fill_compilers },
     { "weft_plans",
       { { "what", TYPE(TEXT), true },
         { "kept", TYPE(INTEGER), true },

@@ -27,15 +27,17 @@ static bool has_math_word(const char *text)
     return false;
 }
 
-// Words for numbers of 128 bits that are more than a few additions.
-static bool has_wide_word(const char *text)
+// Words for numbers of 128 bits that are more than a few additions; but for WIDE_MUL they are calls (WIDE_CALL_).
+bool jit_has_calls(const char *text)
 {
-    static const char *const words[] = { "WIDE_MUL(", "WIDE_ROUND(", "WIDE_MOD(", "WIDE_F64(", "WIDE_FROM_F64(",
-                                         "WIDE_DIV(", "WIDE_MUL_ROUND(", "WIDE_DECIMAL_F64(" };
+    static const char *const words[] = { "WIDE_ROUND(", "WIDE_MOD(",       "WIDE_F64(",        "WIDE_FROM_F64(",
+                                         "WIDE_DIV(",   "WIDE_MUL_ROUND(", "WIDE_DECIMAL_F64(" };
     for (int i = 0; i < COUNT_OF(words); i++)
         if (strstr(text, words[i])) return true;
     return false;
 }
+
+static bool has_wide_word(const char *text) { return strstr(text, "WIDE_MUL(") || jit_has_calls(text); }
 
 const char *jit_functions(const char *text)
 {

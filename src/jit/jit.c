@@ -27,7 +27,8 @@
 #include "jit/jit_int.h"
 
 enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3,
-       WANTED_BY_MANY = 8 };                                // then the compiler does not step back for queries
+       WANTED_BY_MANY = 8,                                  // then the compiler does not step back for queries
+       CC_MS = 100, SAVED_PERCENT = 50 };                   // of CPU time: a compile; saved of what tcc's code takes
 
 _Static_assert((int)TIER_TCC < N_TIERS && (int)TIER_CC < N_TIERS, "a place for each tier");
 
@@ -40,6 +41,8 @@ struct Code {
     _Atomic(KernelFunction) functions[N_TIERS];
     _Atomic double compile_ms[N_TIERS];
     _Atomic int n_wanted;                                   // how often cc's code was asked for
+    _Atomic int n_uses;                                     // queries that ran tcc's code, as jit_offer was told
+    _Atomic i64 spent_us;                                   // and their CPU time in it
 
     // Under the jit's lock.
     CompileStep steps[N_TIERS];
@@ -59,6 +62,7 @@ struct Jit {
     Compiler   *compiler;
     JitCounts   counts;
     int         stop_fd;                                    // readable from jit_free on
+    _Atomic int n_queued;                                   // codes that wait for cc
 
     pthread_mutex_t lock;                                   // for all below
     pthread_cond_t  changed;                                // a step was made
@@ -415,6 +419,7 @@ static void unlink_queued(Jit *jit, Code **link)
         jit->queue_last = before;
     }
     *link = (*link)->next_queued;
+    atomic_fetch_sub(&jit->n_queued, 1);
 }
 
 // What was wanted most often.  Queries of shapes that never come again ask once for each, and would else keep the
@@ -435,6 +440,7 @@ static void put_queued(Jit *jit, Code *code)
 {
     ASSERT(mutex_is_held(&jit->lock));
     ASSERT(code->steps[TIER_CC] == COMPILE_QUEUED && !code->is_for_tcc);
+    atomic_fetch_add(&jit->n_queued, 1);
     code->next_queued = code->is_for_several ? jit->later_newest : NULL;
     if (code->is_for_several) {
         jit->later_newest = code;
@@ -496,6 +502,30 @@ void jit_improve(Jit *jit, Code *code)
 {
     atomic_fetch_add(&code->n_wanted, 1);
     improve(jit, code);
+}
+
+// In a crowd.
+static bool pays(const Jit *jit, const Code *code, double left_ms)
+{
+    const double share = SAVED_PERCENT / 100.0;
+    if (left_ms * share > CC_MS * (1.0 + jit->n_queued)) return true;
+    return code->n_uses > 1 && (double)code->spent_us * 1e-3 * share > CC_MS;
+}
+
+bool jit_offer(Jit *jit, Code *code, const JitUse *use)
+{
+    if (code->functions[TIER_CC])
+        return true;
+    if (use->spent_ms > 0) {
+        atomic_fetch_add(&code->n_uses, 1);
+        atomic_fetch_add(&code->spent_us, (i64)(use->spent_ms * 1e3));
+    }
+    if (use->is_crowded && !pays(jit, code, use->left_ms)) {
+        jit->counts.put_off++;
+        return false;
+    }
+    jit_improve(jit, code);
+    return true;
 }
 
 Code *jit_later(Jit *jit, const char *text, const char *name)

@@ -37,6 +37,7 @@ typedef struct JitOptions {
 typedef struct JitCounts {
     _Atomic i64 memory_hits, disk_hits, tcc_compiles, cc_compiles, failures;
     _Atomic i64 tcc_us, cc_us;         // time spent
+    _Atomic i64 put_off;               // times that cc's code was not asked for, since it was not expected to pay
 } JitCounts;
 
 Jit  *jit_new(const JitOptions *options);
@@ -53,6 +54,19 @@ weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, 
 // Queue the code for cc in the background unless it has cc's code, is queued, or cc failed on it before.
 void jit_improve(Jit *jit, Code *code);
 
+// How a query uses tcc's code, for the question whether cc's would pay.
+typedef struct JitUse {
+    double spent_ms;                   // CPU time that the query has taken in it
+    double left_ms;                    // CPU time that it is expected to take in it still
+    bool   is_crowded;                 // more queries run than there are cores: a compile takes time from them
+} JitUse;
+
+// jit_improve where cc's code is expected to pay; true: it was asked for, or is there.  Without a crowd it always is:
+// cores are idle.  In a crowd it must save more than the compiler takes: of what is left of this query, after the codes
+// that wait before it; or of the code's uses so far, if there was more than one, since what came again will come again.
+// A query may ask twice, before and after: only what it has spent counts as a use.
+bool jit_offer(Jit *jit, Code *code, const JitUse *use);
+
 // Code for a text that no query waits for: code_function is NULL until cc has compiled it in the background.  That is
 // begun when it is wanted at once, or has been wanted a few times: what comes again will come again, what came once is
 // not worth the compiler's time.  What was asked for most often is compiled first; of equal ones, codes of jit_improve,
@@ -64,6 +78,9 @@ void  jit_want(Jit *jit, Code *code, bool at_once);
 KernelFunction code_function(const Code *code, JitTier *tier);
 double         code_compile_ms(const Code *code, JitTier tier);   // 0 when it came from a cache
 const char    *jit_tier_name(JitTier tier);                        // "tcc", "cc"
+
+// Whether rows call functions of hundreds of instructions (numbers of 128 bits: base/wide_text.h).
+bool jit_has_calls(const char *text);
 
 const JitCounts *jit_counts(const Jit *jit);
 void             jit_wait_idle(Jit *jit);                           // until the background queue is empty: benchmarks

@@ -14,6 +14,7 @@
 #include "share/choose_int.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 #define SIEVE_GAIN   1.1               // over the same riders in a sieve: estimates are off by as much,
@@ -127,6 +128,14 @@ static double run_ns(const Choosing *choosing, double row_ns, int n_launches)
     return row_ns * choosing->ways->rows + choosing->ways->costs->launch * n_launches;
 }
 
+// A device may have few sieves, for so many riders each: of those that suit one, how many find a place.
+static double share_sieved(const Choosing *choosing)
+{
+    const ShareLimits *limits = &choosing->ways->limits[SHARE_SIEVED];
+    const double       most = limits->units ? (double)limits->units * limits->most : INFINITY;
+    return fmin(1, most / MAX_OF(choosing->n_sieved, 1));
+}
+
 // What the riders cost in sieves, those that suit one, and alone.
 static double apart_ns(const Choosing *choosing, const int *list, int n)
 {
@@ -137,7 +146,11 @@ static double apart_ns(const Choosing *choosing, const int *list, int n)
     for (int i = 0; i < n; i++)
         if (suits(choosing, list[i], SHARE_SIEVED)) sieved[n_sieved++] = choosing->riders[list[i]].facts;
         else ns += choosing->riders[list[i]].facts->alone;
-    if (n_sieved) ns += cost_sieve_part(choosing->ways->costs, sieved, n_sieved, choosing->n_sieved);
+    if (n_sieved) {
+        const double taken = share_sieved(choosing);
+        ns += taken * cost_sieve_part(choosing->ways->costs, sieved, n_sieved, choosing->n_sieved);
+        for (int i = 0; i < n_sieved; i++) ns += (1 - taken) * sieved[i]->alone;
+    }
     free(sieved);
     return run_ns(choosing, ns, n_launches);
 }
@@ -159,8 +172,10 @@ static double joins_ns(const Choosing *choosing, const int *list, int n)
     int                order[CUBE_TESTS] = { 0 };
     cost_join_looks(ways->costs, &members[0], looks);
     slots_order(members, n, looks, order);
-    double ns = run_ns(choosing, cost_joins(ways->costs, members, n, order), 2);
-    if (!ways->is_made || !ways->is_made(ways->device, riders, n)) ns += cost_making(ways->costs, members, n);
+    double       ns = run_ns(choosing, cost_joins(ways->costs, members, n, order), 2);
+    bool         is_all = false;
+    const Slots *before = ways->made ? ways->made(ways->device, riders, n, &is_all) : NULL;
+    if (!is_all) ns += cost_making(ways->costs, members, n, before);
     free(riders);
     free(members);
     return ns;

@@ -71,8 +71,8 @@ typedef struct ShareWays {             // what a device can do
     // optional, NULL = always SHARE_DONE: riders of one shape met, whatever they can now.  SHARE_DONE: make may follow.
     ShareMade (*meet)(void *device, ShareWay way, const ShareRider *const *riders, int n_riders);
     bool      (*can)(void *device, ShareWay way, const ShareRider *rider);     // optional, NULL = true: it can now
-    // optional, NULL = false: what the host makes for a body over joins of these is there
-    bool      (*is_made)(void *device, const ShareRider *const *riders, int n_riders);
+    // optional, NULL = nothing: what the host made for the latest body over joins of this shape; *IS_ALL: it will do
+    const Slots *(*made)(void *device, const ShareRider *const *riders, int n_riders, bool *is_all);
 } ShareWays;
 
 typedef struct ShareUnit {

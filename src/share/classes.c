@@ -26,16 +26,19 @@ struct Classes {
     i64        low;
     u64        size;
     u16       *atom_of;                // atom 0: values that no test wants
-    int        n_atoms;
+    int        n_atoms, n_most;
     u32        n_values[MOST_ATOMS];   // by atom
     u32        payload[MOST_ATOMS];    // by atom; only where tests bring one
     int        n_tests;
     MadeTest **tests;
+    Map       *test_numbers;           // by TestKey
     int        n_payloads;
     i64       *payloads;               // their values; the one that is NULL has number null_payload
     int        null_payload;           // -1: none yet
     Map       *payload_numbers;
 };
+
+typedef struct TestKey { i64 low, high; u64 table; } TestKey;
 
 typedef struct Passing {               // values that pass, and their payload's code
     u32  n, room;
@@ -57,6 +60,13 @@ static void add_payload(Classes *classes, i64 value)
     *LIST_PUSH(classes->arena, classes->payloads, classes->n_payloads) = value;
 }
 
+static void add_test(Classes *classes, MadeTest *test)
+{
+    const TestKey key = { test->low, test->high, test->table };
+    map_set(classes->test_numbers, &key, sizeof key, (u64)classes->n_tests);
+    *LIST_PUSH(classes->arena, classes->tests, classes->n_tests) = test;
+}
+
 static void take_over(Classes *classes, const Classes *before)
 {
     memcpy(classes->atom_of, before->atom_of, classes->size * sizeof(u16));
@@ -72,18 +82,19 @@ static void take_over(Classes *classes, const Classes *before)
         *test = *before->tests[t];
         test->own_code = arena_array(classes->arena, u32, test->n_own + 1);
         if (test->n_own) memcpy(test->own_code, before->tests[t]->own_code, (size_t)test->n_own * sizeof(u32));
-        *LIST_PUSH(classes->arena, classes->tests, classes->n_tests) = test;
+        add_test(classes, test);
     }
 }
 
-Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size)
+Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size, int n_most)
 {
     Error  ignored;
     Arena *arena = arena_new(NULL, "classes");
     error_clear(&ignored);
     Classes *classes = arena_make(arena, Classes);
     classes->arena = arena, classes->budget = budget, classes->low = low, classes->size = size;
-    classes->payload_numbers = map_new(arena);
+    classes->payload_numbers = map_new(arena), classes->test_numbers = map_new(arena);
+    classes->n_most = MIN_OF(n_most, MOST_ATOMS);
     classes->n_atoms = 1, classes->null_payload = -1, classes->n_values[0] = (u32)size;
     if (mem_alloc(budget, size * sizeof(u16), (void **)&classes->atom_of, &ignored)) {
         arena_free(arena);
@@ -121,27 +132,35 @@ static void pass(Passing *passing, u64 at, u64 code)
     passing->codes[passing->n++] = (u32)code;
 }
 
+static void pass_bit(Passing *passing, const u8 *bits, u64 v, u64 shift)
+{
+    if (bits[(v + shift) >> 3] >> ((v + shift) & 7) & 1) pass(passing, v, 0);
+}
+
 static void pass_bits(Passing *passing, const u8 *bits, u64 first, u64 end, u64 shift)
 {
-    for (u64 v = first; v < end;) {
-        const u64 at = v + shift, left = 8 - (at & 7);
-        if ((at & 7) == 0 && !bits[at >> 3]) {
-            v += 8;
-            continue;
-        }
-        for (u64 b = 0; b < left && v < end; b++, v++)
-            if (bits[(v + shift) >> 3] >> ((v + shift) & 7) & 1) pass(passing, v, 0);
+    u64 v = first;
+    for (; v < end && (v + shift) & 7; v++) pass_bit(passing, bits, v, shift);
+    for (; v + 64 <= end; v += 64) {
+        u64 set;
+        memcpy(&set, bits + ((v + shift) >> 3), 8);            // little-endian, as all we run on
+        for (; set; set &= set - 1) pass(passing, v + (u64)__builtin_ctzll(set), 0);
     }
+    for (; v < end; v++) pass_bit(passing, bits, v, shift);
 }
 
 static void pass_bytes(Passing *passing, const u8 *slots, u64 first, u64 end, u64 shift)
 {
     u64 v = first;
     for (; v + 8 <= end; v += 8) {
-        u64 eight;
+        const u64 sevens = 0x7f7f7f7f7f7f7f7full;
+        u64       eight;
         memcpy(&eight, slots + v + shift, 8);
-        for (u64 b = v; eight; eight >>= 8, b++)
-            if (eight & 255) pass(passing, b, (eight & 255) - 1);
+        u64 set = (((eight & sevens) + sevens) | eight) & ~sevens;             // a bit for each byte that is not 0
+        for (; set; set &= set - 1) {
+            const u64 b = (u64)__builtin_ctzll(set) / 8;
+            pass(passing, v + b, slots[v + b + shift] - 1u);
+        }
     }
     for (; v < end; v++)
         if (slots[v + shift]) pass(passing, v, slots[v + shift] - 1u);
@@ -211,7 +230,7 @@ static bool number_payloads(Classes *classes, const Payload *payload, Passing *p
 {
     u32 *number_of = malloc((payload->n_codes + 1) * sizeof *number_of);
     memset(number_of, 0xff, (payload->n_codes + 1) * sizeof *number_of);
-    for (u32 i = 0; i < passing->n && classes->n_payloads <= MOST_ATOMS; i++) {
+    for (u32 i = 0; i < passing->n && classes->n_payloads <= classes->n_most; i++) {
         u32 *number = &number_of[passing->codes[i]];
         if (*number == NO_CODE) *number = payload_number(classes, payload, passing->codes[i]);
         passing->codes[i] = *number;
@@ -221,7 +240,7 @@ static bool number_payloads(Classes *classes, const Payload *payload, Passing *p
     for (u64 c = 0; c < payload->n_codes; c++)
         if (number_of[c] != NO_CODE) test->own_code[number_of[c]] = (u32)c;
     free(number_of);
-    return classes->n_payloads <= MOST_ATOMS;
+    return classes->n_payloads <= classes->n_most;
 }
 
 // ---- atoms ----------------------------------------------------------------------------------------------------------
@@ -281,7 +300,7 @@ static bool move_passing(Classes *classes, MadeTest *test, const Passing *passin
         u16      *to = old ? &split->next[old] : &split->next_of_payload[passing->codes[i]];
         if (*to == old && old) continue;
         if (!*to) {
-            if (classes->n_atoms == MOST_ATOMS) return false;
+            if (classes->n_atoms == classes->n_most) return false;
             *to = new_atom(classes, old, passing->codes[i]);
             want(test, *to);
         }
@@ -305,13 +324,12 @@ static bool split_atoms(Classes *classes, MadeTest *test, const Passing *passing
 
 static int find_test(const Classes *classes, const ClassTest *test)
 {
-    const u64 table = test->table ? test->table->id : 0;
-    for (int t = 0; t < classes->n_tests; t++) {
-        const MadeTest *made = classes->tests[t];
-        if (made->table == table && made->low == test->low && made->high == test->high) return t;
-    }
-    return -1;
+    const TestKey key = { test->low, test->high, test->table ? test->table->id : 0 };
+    u64           number;
+    return map_get(classes->test_numbers, &key, sizeof key, &number) ? (int)number : -1;
 }
+
+bool classes_know(const Classes *classes, const ClassTest *test) { return find_test(classes, test) >= 0; }
 
 static bool make_test(Classes *classes, const ClassTest *test, Passing *passing, MadeTest *made)
 {
@@ -340,20 +358,24 @@ int classes_add(Classes *classes, const ClassTest *test)
     const bool ok = make_test(classes, test, &passing, made);
     mem_free(classes->budget, memory, bytes);
     if (!ok) return -1;
-    *LIST_PUSH(classes->arena, classes->tests, classes->n_tests) = made;
+    add_test(classes, made);
     return classes->n_tests - 1;
 }
 
 // ---- classes --------------------------------------------------------------------------------------------------------
 
-// The tests in use that an atom passes, a bit each, then its payload where that counts.
-static int sign(const Classes *classes, const int *tests, int n_tests, u32 atom, bool with_payload, u64 *words)
+// By atom: the tests in use that it passes, a bit each, then its payload where that counts.  To be freed.  Most tests
+// want few atoms, so these are looked at, not all atoms for each test.
+static u64 *sign_all(const Classes *classes, const int *tests, int n_tests, bool with_payload)
 {
-    const int n_words = (n_tests + 63) / 64;
-    memset(words, 0, (size_t)n_words * sizeof *words);
-    for (int t = 0; t < n_tests; t++) words[t / 64] |= (u64)wants(classes->tests[tests[t]], atom) << t % 64;
-    words[n_words] = with_payload ? classes->payload[atom] : 0;
-    return n_words;
+    const size_t n_words = (size_t)(n_tests + 63) / 64 + 1, n_atoms = (size_t)classes->n_atoms;
+    u64         *signs = calloc(n_atoms * n_words, sizeof *signs);
+    for (int t = 0; t < n_tests; t++)
+        for (size_t w = 0; w < (n_atoms + 63) / 64; w++)
+            for (u64 bits = classes->tests[tests[t]]->wants[w]; bits; bits &= bits - 1)
+                signs[(w * 64 + (size_t)__builtin_ctzll(bits)) * n_words + (size_t)t / 64] |= (u64)1 << t % 64;
+    for (size_t a = 0; a < n_atoms && with_payload; a++) signs[(a + 1) * n_words - 1] = classes->payload[a];
+    return signs;
 }
 
 static bool is_unwanted(const u64 *words, int n_words)
@@ -379,11 +401,12 @@ static void class_of_atoms(const Classes *classes, Arena *arena, const int *test
 {
     Arena *scratch = arena_new(NULL, "classes");
     Map   *numbers = map_new(scratch), *places = map_new(scratch);
-    u64   *words = arena_array(scratch, u64, n_tests / 64 + 2);
+    u64   *signs = sign_all(classes, tests, n_tests, in_class);
+    const int n_words = (n_tests + 63) / 64;
     map->n_classes = 1;
     for (u32 a = 0; a < (u32)classes->n_atoms; a++) {
-        const int n_words = sign(classes, tests, n_tests, a, in_class, words);
-        u64       class = 0;
+        const u64 *words = signs + a * (size_t)(n_words + 1);
+        u64        class = 0;
         if (!is_unwanted(words, n_words) && !map_get(numbers, words, (size_t)(n_words + 1) * sizeof *words, &class)) {
             class = (u64)map->n_classes++;
             map_set(numbers, words, (size_t)(n_words + 1) * sizeof *words, class);
@@ -394,6 +417,7 @@ static void class_of_atoms(const Classes *classes, Arena *arena, const int *test
         map->share[class] += (double)classes->n_values[a] / (double)classes->size;
         if (class) map->local_of_atom[a] = place_in_class(places, arena, map, (int)class, classes->payload[a]);
     }
+    free(signs);
     arena_free(scratch);
 }
 

@@ -17,7 +17,8 @@
 
 #include "weave/weave.h"
 
-#define MOST_ATOMS 4096
+#define MOST_ATOMS 16384               // on a CPU,
+#define FEW_ATOMS  4096                // and on a GPU, where tables by atom are to stay near its cores
 
 typedef struct ClassTest {
     i64              low, high;
@@ -27,13 +28,15 @@ typedef struct ClassTest {
 
 typedef struct Classes Classes;        // of a column
 
-// Of the values LOW .. LOW + SIZE - 1.  BEFORE, or NULL: its tests are taken over.  NULL: no memory.
-Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size);
+// Of the values LOW .. LOW + SIZE - 1, with N_MOST atoms at most.  BEFORE, or NULL: its tests are taken over.  NULL: no
+// memory.
+Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size, int n_most);
 void     classes_free(Classes *classes);                               // NULL is fine
 bool     classes_cover(const Classes *classes, i64 low, u64 size);     // they are of these values
 int      classes_n_tests(const Classes *classes);
 // Its number; -1: not to be told apart by so few atoms, a payload that is not the one of other tests, or no memory.
 // Then the classes are good for nothing any more.
+bool     classes_know(const Classes *classes, const ClassTest *test);  // it was added
 int      classes_add(Classes *classes, const ClassTest *test);
 u64      classes_bytes(const Classes *classes);                        // of memory, about
 u64      classes_version(const Classes *classes);                      // as long as it is the same, so is each atom

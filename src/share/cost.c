@@ -24,9 +24,9 @@ const ShareCosts share_cpu_costs = {
     .probe = 1.2,                      // m
     .sparse = 2,                       // e
     .match = 6.0,                      // m: list entry, gather, tests again, sink
-    .body_row = 0.5,                   // m, as the next two
+    .body_row = 0.5,                   // m, as the next
     .body_class = 0.35,
-    .body_add = 0.5,
+    .body_add = 1.0,                   // m: 3.7 ns a row with 3 classes, 2 sums; unwanted rows wait for one cell
     .join_row = 0.4,                   // e, as all of a body over joins
     .join_step = 1.0,
     .join_reach = { { 32e3, 0.4 }, { 1e6, 1.0 }, { 8e6, 2.5 }, { INFINITY, 6 } },
@@ -34,7 +34,8 @@ const ShareCosts share_cpu_costs = {
     .join_cell = 1.5,
     .sieve_row = 0.3,                  // m, as the next
     .sieve_reach = { { 32e3, 0.6 }, { 512e3, 1.2 }, { 4e6, 2.5 }, { INFINITY, 6 } },
-    .sieve_set = 12.0,                 // m: made and looked at, with Q4.3's shape, on a busy machine
+    .sieve_set = 5.0,                  // m, as the next: crowds at SF 1, 2 members 6 ns a row, 7 12, 13 19 to 27, 31 39
+    .sieve_member = 0.8,
     .sieve_has_all = true,
     .sieve_span = (i128)1 << 20,
     .fuse_test = 0.1,                  // m, as all of fusing
@@ -231,15 +232,18 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-// Equal join tables are looked at once.
-static double making_of_test(const ShareCosts *costs, const SlotMember *members, int n_members, int test)
+// Equal join tables are looked at once, and those of queries before are known.
+static double making_of_test(const ShareCosts *costs, const SlotMember *members, int n_members, int test,
+                             const Slots *before)
 {
     const JoinTable **tables = malloc((size_t)n_members * sizeof *tables);
     const double      values = slots_values(&members[0], test);
     double            ns = 0;
     int               n = 0;
-    for (int m = 0; m < n_members; m++)
-        if (members[m].form->tests[test].table) tables[n++] = members[m].form->tests[test].table;
+    for (int m = 0; m < n_members; m++) {
+        const CubeTest *own = &members[m].form->tests[test];
+        if (own->table && !(before && slots_knows(before, test, own))) tables[n++] = own->table;
+    }
     qsort(tables, (size_t)n, sizeof *tables, by_id);
     for (int i = 0; i < n; i++)
         if (!i || tables[i]->id != tables[i - 1]->id)
@@ -248,11 +252,11 @@ static double making_of_test(const ShareCosts *costs, const SlotMember *members,
     return ns;
 }
 
-double cost_making(const ShareCosts *costs, const SlotMember *members, int n_members)
+double cost_making(const ShareCosts *costs, const SlotMember *members, int n_members, const Slots *before)
 {
     double ns = costs->make;
     for (int t = 0; t < members[0].form->n_tests && costs->make_row > 0; t++)
-        ns += making_of_test(costs, members, n_members, t);
+        ns += making_of_test(costs, members, n_members, t, before);
     return ns;
 }
 
@@ -326,7 +330,7 @@ double cost_sieve_part(const ShareCosts *costs, const ShareFacts *const *members
     double       set = costs->sieve_set, ns = 0;
     add_columns(&columns, members[0]);
     for (int c = 0; c < columns.n; c++) set += costs->byte * columns.tests[c]->width + costs->sieve_column;
-    for (int m = 0; m < n_members; m++) ns += matches_ns(costs, members[m]);
+    for (int m = 0; m < n_members; m++) ns += matches_ns(costs, members[m]) + costs->sieve_member;
     return ns + set * ((n_all + SETS_OF - 1) / SETS_OF) * n_members / n_all;
 }
 

@@ -47,7 +47,8 @@ typedef struct ShareCosts {
     double     sieve_near;             // a look-up in a table that is in the memory set aside for it
     double     sieve_sector, sieve_bit;        // per column of a match, and per query
     double     sieve_value;            // of a query's test of a value; the tables are made for each run
-    double     sieve_set, sieve_column;        // before there are tables: of a set, and of each of its columns
+    double     sieve_set, sieve_column;        // before there are tables: of a set, of each of its columns,
+    double     sieve_member;           // and of a query in it
     bool       sieve_has_all;          // sets hold all queries that suit one: a group pays its part of them
     i128       sieve_span;             // values of a column that has a table, at most
     bool       sieve_one_width;        // only columns whose values have one width in all chunks
@@ -103,7 +104,7 @@ double cost_columns(const ShareCosts *costs, const ShareFacts *member);         
 void   cost_join_looks(const ShareCosts *costs, const SlotMember *member, double *looks);
 double cost_joins(const ShareCosts *costs, const SlotMember *members, int n_members, const int *order);
 // Not of a row: of the host, for classes that are yet to be made.
-double cost_making(const ShareCosts *costs, const SlotMember *members, int n_members);
+double cost_making(const ShareCosts *costs, const SlotMember *members, int n_members, const Slots *before);
 // What a row costs, from slots that were made, about: cells are cleared for ROWS of them.  IS_MERGED: CUBE_MERGED.
 double cost_slots(const ShareCosts *costs, const Slots *slots, int n_tests, const Woven *member, bool is_merged,
                   double rows);

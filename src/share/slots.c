@@ -14,6 +14,8 @@
 #define MOST_NEXT      ((u64)1 << 21)  // entries of a table of states
 #define MOST_PAIRS     ((u64)1 << 22)  // cells that are added up, for all members
 #define MOST_WANTED    ((u64)1 << 21)  // combinations of classes, for all members
+#define TESTS_TAKEN    1024            // of queries that are gone, before classes are made anew,
+#define TESTS_COPIED   32              // and where all of them are copied first
 #define FEW_PAYLOADS   16              // of a column: they tell classes apart, so that slots have no empty cells
 
 typedef struct StateTable {            // of a place in the order, but the first
@@ -124,25 +126,27 @@ static void cover(Slots *slots, const SlotMember *members, int n_members, int d)
     slots->low[d] = low, slots->size[d] = (u64)high - (u64)low + 1;
 }
 
+static Classes *new_classes(const Slots *slots, const Classes *before, int d)
+{
+    return classes_new(slots->budget, before, slots->low[d], slots->size[d], slots->by_atom ? FEW_ATOMS : MOST_ATOMS);
+}
+
 // Those of queries before, if they are of the same values and not mostly for queries that are gone.
 static Classes *base_classes(const Slots *slots, const SlotsWish *wish, int d)
 {
     Slots *before = wish->before;
     if (!before || !before->classes[d] || !classes_cover(before->classes[d], slots->low[d], slots->size[d]) ||
-        classes_n_tests(before->classes[d]) > 2 * wish->n_members + 32)
-        return classes_new(slots->budget, NULL, slots->low[d], slots->size[d]);
-    if (!wish->takes) return classes_new(slots->budget, before->classes[d], slots->low[d], slots->size[d]);
+        classes_n_tests(before->classes[d]) > 2 * wish->n_members + (wish->takes ? TESTS_TAKEN : TESTS_COPIED))
+        return new_classes(slots, NULL, d);
+    if (!wish->takes) return new_classes(slots, before->classes[d], d);
     Classes *taken = before->classes[d];
     classes_unmap(taken, &before->maps[d]);
     before->classes[d] = NULL;
     return taken;
 }
 
-static bool make_classes(Slots *slots, const SlotsWish *wish, int d)
+static bool add_tests(Slots *slots, const SlotsWish *wish, int d)
 {
-    cover(slots, wish->members, wish->n_members, d);
-    if (slots->size[d] > (u64)MOST_VALUES) return false;
-    slots->classes[d] = base_classes(slots, wish, d);
     for (int m = 0; m < wish->n_members && slots->classes[d]; m++) {
         const CubeTest *test = &wish->members[m].form->tests[slots->order[d]];
         const ClassTest asked = { test->low, test->high, test->table, test->has_payload };
@@ -151,6 +155,20 @@ static bool make_classes(Slots *slots, const SlotsWish *wish, int d)
         if (number < 0) return false;
     }
     return slots->classes[d] != NULL;
+}
+
+// Where tests of queries that are gone leave no room, without these.
+static bool make_classes(Slots *slots, const SlotsWish *wish, int d)
+{
+    cover(slots, wish->members, wish->n_members, d);
+    if (slots->size[d] > (u64)MOST_VALUES) return false;
+    slots->classes[d] = base_classes(slots, wish, d);
+    const bool has_others = slots->classes[d] && classes_n_tests(slots->classes[d]) > 0;
+    if (add_tests(slots, wish, d)) return true;
+    if (!has_others) return false;
+    classes_free(slots->classes[d]);
+    slots->classes[d] = new_classes(slots, NULL, d);
+    return add_tests(slots, wish, d);
 }
 
 // The tests in use, each once.
@@ -458,6 +476,12 @@ void slots_fill_in(const Slots *slots, Woven *woven)
                   (u64)(map->n_atoms - slots->by_atom) * sizeof(u16));
     }
     woven->n_groups = slots->n_cells;
+}
+
+bool slots_knows(const Slots *slots, int test, const CubeTest *asked)
+{
+    const Classes *classes = slots->classes[place_of(slots, test)];
+    return classes && classes_know(classes, &(ClassTest){ asked->low, asked->high, asked->table, asked->has_payload });
 }
 
 u64 slots_version(const Slots *slots, int place) { return classes_version(slots->classes[place]); }

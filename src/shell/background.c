@@ -5,9 +5,10 @@
 //     \bg cancel 1                                     ends it; a COPY into a stream ends behind a commit
 //     \bg wait                                         until all have ended
 //
-// A database belongs to one process, so a pipe that feeds a stream is read here, while queries go on.  What still runs
-// when the shell ends is cancelled.
+// A database belongs to one process, so a pipe that feeds a stream is read here, while queries go on.  A statement gets
+// the prompt's settings of how it is to run, but not its timeout.  What still runs when the shell ends is cancelled.
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,11 +59,38 @@ static void collect(Shell *shell, bool waits)
     }
 }
 
+static weft_status set_alike(weft_session *from, weft_session *to, const char *name, weft_error *error)
+{
+    char text[200];
+    weft_result *result = NULL, *none = NULL;
+    snprintf(text, sizeof text, "show %s", name);
+    weft_status status = weft_query(from, text, &result, error);
+    if (!status) {
+        const weft_text value = weft_result_column(result, 0)->text[0];
+        snprintf(text, sizeof text, "set %s = '%.*s'", name, (int)value.length, value.bytes);
+        status = weft_query(to, text, &none, error);
+    }
+    weft_result_free(result);
+    weft_result_free(none);
+    return status;
+}
+
+static weft_status take_settings(weft_session *from, weft_session *to, weft_error *error)
+{
+    static const char *const names[] = { "device", "jit",     "priority", "sharing",
+                                         "stream_commit_ms", "threads", "timezone", "weave" };
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !status; i++)
+        status = set_alike(from, to, names[i], error);
+    return status;
+}
+
 static bool start(Shell *shell, const char *sql)
 {
     weft_error error = { .status = WEFT_OK };
     Background *job = calloc(1, sizeof *job);
     if (!job || weft_connect(shell->db, &job->session, &error) ||
+        take_settings(shell->session, job->session, &error) ||
         weft_submit(job->session, sql, &job->task, &error)) {
         report_problem(shell, "\\bg: %s", job ? error.message : "out of memory");
         if (job)

@@ -138,6 +138,7 @@ static void fill(weft_session *onlooker)
 
 int main(int argc, char **argv)
 {
+    setenv("WEFT_KEEP_TABLES", "off", 1);                   // small kernels, again and again, are what is planned
     weft_db      *db;
     weft_session *sessions[N_SESSIONS], *onlooker;
     weft_error    error;

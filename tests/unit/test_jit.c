@@ -450,6 +450,40 @@ TEST(code_of_a_query_is_compiled_before_that_of_several_unless_that_is_wanted_of
     arena_free(arena);
 }
 
+static bool has_cc(const Code *code)
+{
+    JitTier tier;
+    return code_function(code, &tier) && tier == TIER_CC;
+}
+
+// Beside idle cores a compile costs nothing.  In a crowd it must save more than it takes: of what is left of the query,
+// or of what uses took so far, if there were several.
+TEST(in_a_crowd_cc_is_asked_for_where_its_code_pays)
+{
+    static const char *const names[] = { "p_idle", "p_again", "p_short", "p_long" };
+    enum { IDLE, AGAIN, SHORT, LONG, N };
+    Jit   *jit = new_jit("", NULL);
+    Arena *arena = arena_new(NULL, "texts");
+    Code  *codes[N];
+    for (int i = 0; i < N; i++)
+        codes[i] = get_ok(jit, arena_printf(arena, HEAD("%s") "    a->out[0] = %d;\n}\n", names[i], i), names[i],
+                          JIT_AUTO);
+    CHECK(!jit_offer(jit, codes[AGAIN], &(JitUse){ .spent_ms = 5000, .is_crowded = true }));
+    CHECK(!jit_offer(jit, codes[SHORT], &(JitUse){ .left_ms = 50, .is_crowded = true }));
+    for (int n = 0; n < 10; n++)
+        CHECK(!jit_offer(jit, codes[SHORT], &(JitUse){ .spent_ms = 10, .is_crowded = true }));
+    CHECK_INT(jit_counts(jit)->put_off, 12);
+    CHECK(jit_offer(jit, codes[IDLE], &(JitUse){ .spent_ms = 1 }));
+    CHECK(jit_offer(jit, codes[AGAIN], &(JitUse){ .spent_ms = 1, .is_crowded = true }));
+    CHECK(jit_offer(jit, codes[LONG], &(JitUse){ .left_ms = 5000, .is_crowded = true }));
+    jit_wait_idle(jit);
+    CHECK(has_cc(codes[IDLE]) && has_cc(codes[AGAIN]) && has_cc(codes[LONG]) && !has_cc(codes[SHORT]));
+    CHECK(jit_offer(jit, codes[LONG], &(JitUse){ .is_crowded = true }));
+    CHECK_INT(jit_counts(jit)->put_off, 12);
+    jit_free(jit);
+    arena_free(arena);
+}
+
 TEST(free_does_not_wait_for_the_compiler)
 {
     Jit *jit = new_jit("", write_script("slow-cc", "sleep 100 & echo $! > $0.pid; sleep 100"));
