@@ -154,6 +154,7 @@ typedef struct Budget {
 // memory_limit when the budget is the reason.  Thread-safe.
 weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err);
 void        mem_free(Budget *budget, void *memory, size_t bytes);           // NULL is fine; BYTES as allocated
+weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);  // freed with the arena
 weft_status mem_alloc_in_file(Budget *budget, size_t bytes, void **out, Error *err);    // in budget->temp, at any rate
 bool        mem_fits(const Budget *budget, i64 bytes);                      // as things are, within all limits
 i64 machine_memory(void);  // bytes this process may use, by machine and control group; 0: not known

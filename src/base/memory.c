@@ -183,6 +183,24 @@ void mem_free(Budget *budget, void *memory, size_t bytes)
         budget_give(budget, (i64)bytes);
 }
 
+typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
+
+static void free_counted(void *context)
+{
+    Counted *counted = context;
+    mem_free(counted->budget, counted->memory, counted->bytes);
+}
+
+weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err)
+{
+    Counted *counted = arena_make(arena, Counted);
+    *counted = (Counted){ .budget = budget, .bytes = bytes };
+    TRY(mem_alloc(counted->budget, bytes, &counted->memory, err));
+    arena_defer(arena, free_counted, counted);
+    *out = counted->memory;
+    return WEFT_OK;
+}
+
 // ---- sizes as people write them -------------------------------------------------------------------------------------
 
 // "", "b", or a letter with "b", "ib" or nothing behind it; 0 for anything else.

@@ -220,7 +220,7 @@ static void choose_order(JoinShape *shape, GpuRun *const *runs, int n)
     SlotMember *members = slot_members(runs, n);
     double      costs[CUBE_TESTS];
     cost_join_looks(&share_gpu_costs, &members[0], costs);
-    slots_order(members, n, costs, shape->order);
+    slots_order(members, n, costs, false, shape->order);
     free(members);
 }
 
@@ -234,7 +234,7 @@ static JoinShape *new_shape(GpuRun *const *runs, int n)
     shape->form.key = arena_strndup(arena, form->key, form->length);
     choose_order(shape, runs, n);
     shape->woven = weave_join_cube(arena, &(FuseMember){ launch->woven, launch->source->chunk_column }, form,
-                                   shape->order, CUBE_BY_ATOM);
+                                   shape->order, CUBE_BY_ATOM, NULL);
     shape->numbers = arena_array(arena, int, shape->woven->n_columns + 1);
     for (int c = 0; c < shape->woven->n_columns; c++)
         shape->numbers[c] = launch->source->chunk_column[shape->woven->columns[c]];

@@ -1,5 +1,6 @@
 // api.c - include/weft.h: databases, statements, tasks.
 
+#include "engine/kinds.h"
 #include "engine/continuous.h"
 #include "engine/engine.h"
 #include "engine/execute.h"
@@ -38,6 +39,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->network = network_new(cpu_count());
     db->squad = squad_new();
     db->pieces = pieces_new();
+    db->kinds = kinds_book_new(&db->budget);
     db->plans = plans_new();
     db->deadlines = deadlines_new();
     db->cpu = network_cpu(db->network);
@@ -58,6 +60,7 @@ void weft_close(weft_db *db)
     network_free(db->network);
     squad_free(db->squad);
     pieces_free(db->pieces);
+    kinds_book_free(db->kinds);
     plans_free(db->plans);
     jit_free(db->jit);
     gpus_free(db->gpus);

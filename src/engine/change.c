@@ -114,7 +114,7 @@ static weft_status run_insert(Execution *ex, const Statement *statement)
                         .stop = &session->stop,
                         .position = &session->position };
     Claim     *claim = admission_ask(session->db->admission, &wish);
-    if (!claim_is_running(claim)) pieces_trim(ex->session->db->pieces);
+    if (!claim_is_running(claim)) db_trim(ex->session->db, true);
     status = claim_wait(claim, ex->err);
     if (!status) status = insert_once(ex, statement);
     claim_leave(claim);
@@ -282,7 +282,7 @@ static void note_commit(void *context, u64 n_durable)
     weft_db *db = ((const LiveTarget *)context)->session->db;
     (void)n_durable;                   // weft_streams shows it
     plans_forget(db->plans);
-    pieces_trim(db->pieces);
+    db_trim(db, false);
     streams_wake(db->streams);
 }
 
@@ -712,7 +712,7 @@ weft_status run_change(Execution *ex, const Statement *statement)
 {
     const weft_status status = change(ex, statement);
     plans_forget(ex->session->db->plans);
-    pieces_trim(ex->session->db->pieces);
+    db_trim(ex->session->db, false);
     wake_streams(ex, statement);
     return status;
 }

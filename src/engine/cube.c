@@ -233,6 +233,7 @@ void cube_release(Cube *cube)
     for (int d = 0; d < cube->n_dims; d++)
         mem_free(cube->budget, cube->dims[d].class_of, cube->dims[d].size * sizeof(u16));
     if (cube->joins) cube->kind->free(cube->joins);
+    for (int k = 0; k < cube->n_kinds; k++) kinds_release(cube->kinds[k].kinds);
     arena_free(cube->arena);
 }
 
@@ -277,7 +278,26 @@ static bool is_intact(const Cube *cube, const Chunk *chunk)
     Error ignored;
     error_clear(&ignored);
     for (int c = 0; c < cube->woven->n_columns; c++)
-        if (chunk_verify(chunk, cube->chunk_column[cube->woven->columns[c]], &ignored)) return false;
+        if (cube->woven->columns[c] < cube->n_columns &&
+            chunk_verify(chunk, cube->chunk_column[cube->woven->columns[c]], &ignored))
+            return false;
+    return true;
+}
+
+// Columns of the chunk that the kernel does not read are not there.  False: no memory.
+static bool add_kinds(CubeRun *run, const Chunk *chunk)
+{
+    const Cube *cube = run->cube;
+    if (!cube->n_kinds) return true;
+    run->own = (Chunk){ .id = chunk->id, .n_rows = chunk->n_rows };
+    run->own.columns = calloc((size_t)(cube->n_columns + cube->n_kinds), sizeof *run->own.columns);
+    for (int c = 0; c < cube->n_columns; c++) run->own.columns[c] = chunk->columns[cube->chunk_column[c]];
+    for (int k = 0; k < cube->n_kinds; k++) {
+        run->kinds[k] = kinds_column(cube->kinds[k].kinds, chunk, cube->kinds[k].number);
+        if (!run->kinds[k]) return false;
+        run->own.columns[cube->n_columns + k] = *kind_column_chunk(run->kinds[k]);
+    }
+    run->chunks[0] = &run->own;
     return true;
 }
 
@@ -289,10 +309,11 @@ CubeRun *cube_open(Cube *cube, const Chunk *chunk)
     CubeRun *run = calloc(1, sizeof *run);
     run->cube = cube;
     run->chunks[0] = chunk;
-    run->source = (Source){ .n_columns = cube->n_columns,
+    const bool has_kinds = add_kinds(run, chunk);
+    run->source = (Source){ .n_columns = cube->n_columns + cube->n_kinds,
                             .n_chunks = 1,
                             .chunks = run->chunks,
-                            .chunk_column = cube->chunk_column,
+                            .chunk_column = cube->n_kinds ? cube->own_column : cube->chunk_column,
                             .n_rows = chunk->n_rows };
     run->launch = (Launch){ .woven = cube->woven,
                             .code = cube->code,
@@ -302,7 +323,8 @@ CubeRun *cube_open(Cube *cube, const Chunk *chunk)
                             .limit = -1,
                             .budget = cube->budget,
                             .stop = &run->stop };
-    weft_status status = cube->device->open(cube->device, &run->launch, &ignored);
+    weft_status status =
+        has_kinds ? cube->device->open(cube->device, &run->launch, &ignored) : WEFT_OUT_OF_MEMORY;
     if (!status) status = cube->device->prepare(cube->device, &run->launch, &ignored);
     if (!status) return run;
     cube_close(run);
@@ -355,6 +377,8 @@ void cube_fold(CubeRun *run, const int *numbers, const int *chunks, int n, Gate 
 
 void cube_close(CubeRun *run)
 {
-    run->cube->device->free_launch(run->cube->device, &run->launch);
+    if (run->launch.memory) run->cube->device->free_launch(run->cube->device, &run->launch);
+    for (int k = 0; k < run->cube->n_kinds; k++) kind_column_release(run->kinds[k]);
+    free(run->own.columns);
     free(run);
 }

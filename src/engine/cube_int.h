@@ -4,6 +4,7 @@
 #define WEFT_CUBE_INT_H
 
 #include "engine/cube.h"
+#include "engine/kinds.h"
 
 #define MAX_DIMS    8
 #define MAX_CLASSES 1024
@@ -40,6 +41,9 @@ struct Cube {
     double      saves_ns;              // expected, per row
     int        *chunk_column;          // source column -> column of the table, as the members have it
     int         n_columns, n_slots;
+    int        *own_column;            // the same, of a run's own chunk
+    int         n_kinds;               // columns of kinds, behind those of the members
+    struct CubeKinds { const Kinds *kinds; int number; } kinds[CUBE_TESTS];        // held; of this column of the table
     CubeFigures figures;
     JoinCube   *joins;                 // what is made for classes over joins (join_cube.c); NULL: of stored columns
     const CubeKind *kind;              // with joins
@@ -53,6 +57,8 @@ struct Cube {
 struct CubeRun {
     Cube        *cube;
     const Chunk *chunks[1];
+    Chunk        own;                  // with columns of kinds: the chunk, and these behind its columns
+    KindColumn  *kinds[CUBE_TESTS];
     Source       source;
     Launch       launch;
     _Atomic u32  stop;

@@ -33,6 +33,7 @@ struct weft_db {
     Admission *admission;              // which queries may run beside which
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
+    struct KindsBook *kinds;           // of rows of dimensions (kinds.h)
     Plans   *plans;                    // of texts that came before
     Squad    *squad;                     // threads of submitted queries
     Deadlines *deadlines;              // of statements with a timeout
@@ -42,6 +43,9 @@ struct weft_db {
     Gpus    *gpus;
 };
 
+// What is kept for later queries goes: a table has changed, or memory is short.
+void db_trim(weft_db *db, bool is_short);
+
 // A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be
 // prepared.
 #define GPU_ROWS (4u << 20)            // why_not_on_gpu (query.c) says it in words
@@ -49,6 +53,8 @@ struct weft_db {
 typedef enum DeviceChoice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceChoice;
 
 typedef enum GpuSort { GPU_SORT_AUTO, GPU_SORT_ON, GPU_SORT_OFF } GpuSort;     // auto: many rows only
+
+typedef enum RowKinds { ROW_KINDS_AUTO, ROW_KINDS_ON, ROW_KINDS_OFF } RowKinds;        // auto: in a crowd
 
 typedef struct Settings {
     DeviceChoice device;               // auto: a GPU where there is one and the work is worth it
@@ -63,6 +69,7 @@ typedef struct Settings {
     bool    sharing;                   // off: every query scans alone
     TreeKeeping plan_cache;            // what is kept of earlier queries: shapes ("on"), texts, nothing ("off")
     bool    keep_tables;               // join tables stay when no query uses them, for later ones (pieces.h)
+    RowKinds row_kinds;                // whether join tables are made by kinds of rows (kinds.h)
     bool    weave_queries;             // off: queries on one scan run side by side, never together (sieve.h)
     int     priority;                  // 0 to 10; larger goes first
     i64     timeout_ms;                // statement_timeout; 0: none
@@ -217,6 +224,7 @@ typedef struct QueryRun {
     UsedCode       *codes;             // that ran as tcc made them; told to the jit once the query is done
     int             n_codes;
     bool            is_counted;        // in db->n_running
+    bool            has_chosen_kinds, wants_kinds;     // its join tables are made by kinds of rows (kinds.h)
     Device         *unready;           // a GPU that has code to compile once the query is done; NULL: none
     bool            is_explained;      // EXPLAIN: everything is made anew, so that it can be shown
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
@@ -258,13 +266,16 @@ Source     *expected_source(QueryRun *run, const Pipeline *pipeline);      // of
 
 // The table lives in HOME, and so does all it points to.
 weft_status table_build(QueryRun *run, Arena *home, int pipeline, Launch *launch, JoinTable **out, double *kernel_ms);
+bool        query_is_for_cpu(const QueryRun *run);                         // no GPU will run any of it
+// The same of rows that stand for kinds.  *IS_DONE false: a table by key is not suited, and nothing was made.
+weft_status table_build_by_kind(QueryRun *run, Arena *home, int pipeline, const Launch *launch, const Kinds *kinds,
+                                JoinTable **out, bool *is_done);
 // What table_build will want to know, to be found out by a device that keeps the rows: asked for in the kernel's text,
 // and in its launch.
 const u8   *table_notes(QueryRun *run, int pipeline);
 void        table_facts(QueryRun *run, int pipeline, const Woven *woven, const u8 *notes, Launch *launch);
 weft_status query_device_failed(
     QueryRun *run, weft_status status);  // of a device that has what the query needs: then it is run again, without
-weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);  // freed with the arena
 Signature query_signature(const QueryRun *run, int pipeline);  // of builds before it first: they become part of it
 const Probe *query_probe_of(const Graph *graph, int pipeline);             // the probe that uses the table it builds
 bool query_probe_is_test(const Probe *probe);              // asks only whether a key is there, not for its rows
@@ -359,6 +370,7 @@ void        settings_default_device(Settings *settings);                   // $W
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
 GpuSchedule settings_default_gpu_schedule(void);                           // $WEFT_GPU_SCHEDULE, else plain
 bool        settings_default_keep_tables(void);                            // $WEFT_KEEP_TABLES, else on
+RowKinds    settings_default_row_kinds(void);                              // $WEFT_ROW_KINDS, else auto
 GpuSort     settings_default_gpu_sort(void);                               // $WEFT_GPU_SORT, else auto
 const char *settings_default_temp_directory(const char *database);         // its own, else $TMPDIR; NULL: in memory
 bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off

@@ -20,6 +20,8 @@ struct JoinCube {
     int      order[CUBE_TESTS];        // by place: test of the form
     bool     is_merged;
     Slots   *slots;
+    int      kinds[CUBE_TESTS];        // by test: source column of its kinds; -1: its values are looked at
+    const Kinds *kinds_of[CUBE_TESTS]; // by test; NULL: none.  Held by the cube
     double   row_ns;                   // expected
 };
 
@@ -60,7 +62,7 @@ static void choose_order(const SlotMember *members, int n_members, int *order)
 {
     double costs[CUBE_TESTS];
     cost_join_looks(&share_cpu_costs, &members[0], costs);
-    slots_order(members, n_members, costs, order);
+    slots_order(members, n_members, costs, true, order);
 }
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
@@ -72,7 +74,8 @@ static void make_kernel(Cube *cube, const Cube *before, double share)
     const bool    was_merged = before && before->joins->is_merged;
     joins->is_merged = was_merged ? share > MERGED_FROM / 2 : share > MERGED_FROM;
     cube->woven = weave_join_cube(cube->arena, &(FuseMember){ launch->woven, launch->source->chunk_column },
-                                  cube->members[0].form, joins->order, joins->is_merged ? CUBE_MERGED : CUBE_PLAIN);
+                                  cube->members[0].form, joins->order, joins->is_merged ? CUBE_MERGED : CUBE_PLAIN,
+                                  joins->kinds);
     slots_fill_in(joins->slots, cube->woven);
     cube_compile(cube, before);
 }
@@ -86,6 +89,23 @@ static void fold_member(const Cube *cube, int member, Fold *fold)
 static void free_joins(JoinCube *joins) { slots_free(joins->slots); }
 
 static const CubeKind over_joins = { fold_member, free_joins };
+
+// A column of kinds for each test whose tables were all made by the same kinds.
+static void find_kinds(Cube *cube, const SlotMember *members)
+{
+    JoinCube       *joins = cube->joins;
+    const CubeForm *form = members[0].form;
+    for (int t = 0; t < form->n_tests; t++) {
+        const Kinds *kinds = slots_kinds(members, cube->n_members, t);
+        joins->kinds[t] = -1;
+        if (!kinds) continue;
+        joins->kinds[t] = cube->n_columns + cube->n_kinds;
+        joins->kinds_of[t] = cube->kinds[cube->n_kinds].kinds = kinds_hold(kinds);
+        cube->kinds[cube->n_kinds++].number = form->tests[t].number;
+    }
+    cube->own_column = arena_array(cube->arena, int, cube->n_columns + cube->n_kinds + 1);
+    for (int c = 0; c < cube->n_columns + cube->n_kinds; c++) cube->own_column[c] = c;
+}
 
 static JoinCube *joins_new(Cube *cube, const Cube *before, const SlotMember *members)
 {
@@ -107,6 +127,7 @@ static bool make_slots(Cube *cube, const Cube *before, const SlotMember *members
                                                   .members = members,
                                                   .n_members = cube->n_members,
                                                   .order = cube->joins->order,
+                                                  .kinds = cube->joins->kinds_of,
                                                   .cell_bytes = MOST_CELLS });
     return cube->joins->slots != NULL;
 }
@@ -117,6 +138,7 @@ Cube *join_cube_make(Budget *budget, const Cube *before, const SieveMember *memb
     SlotMember *list = slot_members(members, n_members);
     JoinCube   *joins = cube->joins = joins_new(cube, before, list);
     cube->kind = &over_joins;
+    find_kinds(cube, list);
     const bool ok = make_slots(cube, before, list);
     free(list);
     if (!ok) {

@@ -8,6 +8,7 @@
 // decide the shape of the text.
 
 #include "engine/engine.h"
+#include "engine/kinds.h"
 #include "engine/network.h"
 #include "engine/remote.h"
 #include "engine/repeat.h"
@@ -870,18 +871,95 @@ static void keep_table(QueryRun *run, int number, Piece *piece, const JoinTable 
     if (share <= 0.5 && hold_tables(run, number, piece_arena(piece))) piece_keep(piece, share);
 }
 
-static weft_status get_table(QueryRun *run, int number)
+// ---- join tables by kinds of rows (kinds.h) -------------------------------------------------------------------------
+
+// A crowd on the CPU: what a filter costs counts there more than what its table does to one query.
+static bool should_use_kinds(const QueryRun *run)
+{
+    const RowKinds how = run->session->settings.row_kinds;
+    if (how == ROW_KINDS_OFF || run->spills || run->is_explained) return false;
+    return query_is_for_cpu(run) &&
+           (how == ROW_KINDS_ON || (run->session->settings.keep_tables && is_crowded(run)));
+}
+
+// Decided once for all tables of a query: bodies of both sorts of tables would be further kernels to compile.
+static bool wants_kinds(QueryRun *run)
+{
+    if (!run->has_chosen_kinds) run->wants_kinds = should_use_kinds(run), run->has_chosen_kinds = true;
+    return run->wants_kinds;
+}
+
+// A filtered table with a key that nothing else looks at.
+static bool suits_kinds(const Pipeline *pipeline)
+{
+    const Expr *key = pipeline->n_keys == 1 ? pipeline->keys[0].value : NULL;
+    if (!pipeline->table || is_virtual(pipeline->table) || pipeline->n_probes || pipeline->n_lets || !key ||
+        key->kind != EXPR_COLUMN || pipeline->n_payload > 1)
+        return false;
+    for (int f = 0; f < pipeline->n_filters; f++)
+        if (expr_has_column(pipeline->filters[f], key->column)) return false;
+    return !pipeline->n_payload || !expr_has_column(pipeline->payload[0].value, key->column);
+}
+
+// The columns that filters and payload look at, and the key's.
+static const Kinds *kinds_for(QueryRun *run, int number)
+{
+    const Pipeline *pipeline = &run->graph->pipelines[number];
+    weft_db        *db = run->session->db;
+    int             key = -1, n_places = 0, *places = arena_array(run->own, int, pipeline->n_columns + 1);
+    ColumnSet       used = { 0 };
+    if (!wants_kinds(run) || !suits_kinds(pipeline)) return NULL;
+    for (int f = 0; f < pipeline->n_filters; f++) columns_add_expr(run->own, &used, pipeline->filters[f]);
+    for (int p = 0; p < pipeline->n_payload; p++) columns_add_expr(run->own, &used, pipeline->payload[p].value);
+    for (int c = 0; c < pipeline->n_columns; c++) {
+        if (pipeline->columns[c] == pipeline->keys[0].value->column) key = pipeline->places[c];
+        else if (columns_has(&used, pipeline->columns[c])) places[n_places++] = pipeline->places[c];
+    }
+    return key < 0 ? NULL : kinds_get(db->kinds, db->store, pipeline->table, key, places, n_places);
+}
+
+// *IS_DONE false: the table is to be made of all rows.
+static weft_status build_of_kinds(QueryRun *run, int number, const Kinds *kinds, Arena *home, JoinTable **table,
+                                  bool *is_done)
+{
+    Launch       launch = { 0 };
+    PipelineJob  pj;
+    const double start = time_now_ms();
+    TRY(make_job(run, number, &pj));
+    const ColumnSet needed = weave_columns_needed(run->arena, &pj.job, 0);
+    pj.job.source = kinds_source(kinds, run->arena, pj.pipeline, &needed);
+    weft_status status = run_segments(run, &pj, &launch);
+    if (!status) status = table_build_by_kind(run, home, number, &launch, kinds, table, is_done);
+    run->reports[number].build_ms = time_now_ms() - start;
+    if (launch.memory) launch.device->free_launch(launch.device, &launch);
+    return status;
+}
+
+static weft_status make_table(QueryRun *run, int number, const Kinds *kinds, Arena *home, JoinTable **table)
+{
+    bool is_done = false;
+    if (kinds) TRY(build_of_kinds(run, number, kinds, home, table, &is_done));
+    return is_done ? WEFT_OK : build_table(run, number, home, table);
+}
+
+static weft_status get_piece(QueryRun *run, int number, const Kinds *kinds, Piece **piece, bool *must_make)
+{
+    const char *signature = run->signatures[number].text;
+    if (kinds) signature = arena_printf(run->own, "kinds%llu %s", (unsigned long long)kinds->id, signature);
+    return pieces_get(run->session->db->pieces, signature, &run->session->stop, piece, must_make, run->err);
+}
+
+static weft_status get_table_by(QueryRun *run, int number, const Kinds *kinds)
 {
     Pieces    *pieces = run->session->db->pieces;
     Piece     *piece;
     JoinTable *table = NULL;
     bool       must_make;
-    if (!run->signatures[number].text) return build_table(run, number, run->arena, &run->tables[number]);
-    TRY(pieces_get(pieces, run->signatures[number].text, &run->session->stop, &piece, &must_make, run->err));
+    TRY(get_piece(run, number, kinds, &piece, &must_make));
     if (must_make) {
         const int n_notices = run->n_notices;
         claim_make(run->claim, number);
-        const weft_status status = build_table(run, number, piece_arena(piece), &table);
+        const weft_status status = make_table(run, number, kinds, piece_arena(piece), &table);
         pass_on_notices(run, n_notices, piece);
         if (!status) keep_table(run, number, piece, table);
         piece_made(pieces, piece, table, !status, true);
@@ -894,6 +972,15 @@ static weft_status get_table(QueryRun *run, int number)
     take_notices(run, piece);
     run->tables[number] = own_view(run, &run->graph->pipelines[number], piece_value(piece));
     return WEFT_OK;
+}
+
+static weft_status get_table(QueryRun *run, int number)
+{
+    if (!run->signatures[number].text) return build_table(run, number, run->arena, &run->tables[number]);
+    const Kinds      *kinds = kinds_for(run, number);
+    const weft_status status = get_table_by(run, number, kinds);
+    kinds_release(kinds);
+    return status;
 }
 
 struct SharedRun { Launch launch; const Woven *woven; };
@@ -1121,7 +1208,7 @@ static weft_status wait_for_memory(QueryRun *run)
                         .stop = &run->session->stop,
                         .position = &run->session->position };
     run->claim = admission_ask(run->session->db->admission, &wish);
-    if (!claim_is_running(run->claim)) pieces_trim(run->session->db->pieces);
+    if (!claim_is_running(run->claim)) db_trim(run->session->db, true);
     return claim_wait(run->claim, run->err);
 }
 

@@ -4,24 +4,6 @@
 
 // ---- memory of the query --------------------------------------------------------------------------------------------
 
-typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
-
-static void free_counted(void *context)
-{
-    Counted *counted = context;
-    mem_free(counted->budget, counted->memory, counted->bytes);
-}
-
-weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err)
-{
-    Counted *counted = arena_make(arena, Counted);
-    *counted = (Counted){ .budget = budget, .bytes = bytes };
-    TRY(mem_alloc(counted->budget, bytes, &counted->memory, err));
-    arena_defer(arena, free_counted, counted);
-    *out = counted->memory;
-    return WEFT_OK;
-}
-
 Budget *query_budget(const QueryRun *run) { return run->claim ? claim_budget(run->claim) : &run->session->db->looks; }
 
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out)

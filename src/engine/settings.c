@@ -244,6 +244,42 @@ bool settings_default_keep_tables(void)
     return keeps;
 }
 
+static const char *const kinds_names[] = { [ROW_KINDS_AUTO] = "auto",
+                                           [ROW_KINDS_ON] = "on",
+                                           [ROW_KINDS_OFF] = "off" };
+
+static bool parse_row_kinds(const char *value, RowKinds *how)
+{
+    for (int i = 0; i < COUNT_OF(kinds_names); i++) {
+        if (strcasecmp(value, kinds_names[i]) != 0) continue;
+        *how = (RowKinds)i;
+        return true;
+    }
+    return false;
+}
+
+RowKinds settings_default_row_kinds(void)
+{
+    const char *own = getenv("WEFT_ROW_KINDS");
+    RowKinds    how = ROW_KINDS_AUTO;
+    if (own && *own && !parse_row_kinds(own, &how))
+        log_warn("WEFT_ROW_KINDS=%s is not understood: auto, on or off", own);
+    return how;
+}
+
+static weft_status set_row_kinds(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.row_kinds = settings_default_row_kinds();
+    else *understood = parse_row_kinds(value, &session->settings.row_kinds);
+    return WEFT_OK;
+}
+
+static void show_row_kinds(const weft_session *session, Text *text)
+{
+    text_add(text, "%s", kinds_names[session->settings.row_kinds]);
+}
+
 static const char *const schedule_names[] = { [SCHEDULE_PLAIN] = "plain",
                                               [SCHEDULE_SEQUENTIAL] = "sequential",
                                               [SCHEDULE_RANDOM] = "random",
@@ -429,6 +465,7 @@ static const Setting settings[] = {
     { "plan_cache", "on, text or off", .set = set_plan_cache, .show = show_plan_cache },
     { "priority", "a number from 0 to 10; queries with a larger one go first", .set = set_priority,
       .show = show_priority },
+    { "row_kinds", "auto, on or off", .set = set_row_kinds, .show = show_row_kinds },
     { "sharing", "on or off", .flag = offsetof(Settings, sharing), .standard = is_on },
     { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", .set = set_timeout,
       .show = show_timeout },
@@ -459,8 +496,8 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     error_hint(
         err,
         "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, keep_tables, memory_limit, plan_cache,"
-        " priority, sharing, statement_timeout, stream_commit_ms, temp_directory, temp_limit, threads, timezone, weave,"
-        " weave_budget and weave_queries");
+        " priority, row_kinds, sharing, statement_timeout, stream_commit_ms, temp_directory, temp_limit, threads,"
+        " timezone, weave, weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

@@ -34,7 +34,7 @@ weft_status spill_wait_for_memory(QueryRun *run)
                         .stop = &run->session->stop,
                         .position = &run->session->position };
     run->claim = admission_ask(db->admission, &wish);
-    pieces_trim(run->session->db->pieces);
+    db_trim(run->session->db, true);
     return claim_wait(run->claim, run->err);
 }
 

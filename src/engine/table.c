@@ -21,6 +21,7 @@
 
 #include "engine/chains.h"
 #include "engine/engine.h"
+#include "engine/kinds.h"
 #include "engine/remote.h"
 #include "engine/wide.h"
 
@@ -50,6 +51,7 @@ typedef struct Builder {
     const RowSet   *rows;
     u64             n_scanned;         // rows that the pipeline read
     const RowFacts *facts;             // by output, where the rows are on a device; NULL: they are here
+    const Kinds    *kinds;             // not NULL: a row stands for a kind, whose number is its key
     JoinTable      *table;
     Team            team;
     RowParts        parts;             // of the rows, where they are here
@@ -148,6 +150,26 @@ static void cover_probe(const Builder *b, int k, JoinKey *key)
     const i128 low = MIN_OF((i128)key->low, probing.low), high = MAX_OF((i128)key->high, probing.high);
     if ((u128)(high - low) < MAX_OF(COVER_SPAN, 2 * (u128)((i128)key->high - key->low)))
         key->low = (i64)low, key->high = (i64)high;
+}
+
+// The key of the rows that the kinds stand for.
+static weft_status describe_kinds_key(Builder *b, u128 *span)
+{
+    const i64 *numbers = int_column(b, 0);
+    JoinTable *table = b->table;
+    JoinKey   *key = &table->keys[0];
+    *key = (JoinKey){ .type = b->woven->outputs[0].type, .low = 0, .high = -1, .stride = 1 };
+    table->is_one_word = true, table->n_rows = 0;
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        const u64 kind = (u64)numbers[r];
+        const i64 low = kinds_low_key(b->kinds, kind), high = kinds_high_key(b->kinds, kind);
+        key->low = r ? MIN_OF(key->low, low) : low, key->high = r ? MAX_OF(key->high, high) : high;
+        table->n_rows += b->kinds->n_rows[kind];
+    }
+    key->zone_low = key->low, key->zone_high = key->high;
+    if (table->n_rows) cover_probe(b, 0, key);
+    *span = (u128)((i128)key->high - key->low + 1);
+    return WEFT_OK;
 }
 
 static weft_status describe_keys(Builder *b, u128 *span)
@@ -680,14 +702,14 @@ static weft_status describe(Builder *b, Coding **codings, u128 *span)
     table->keys = arena_array(home, JoinKey, table->n_keys + 1);
     table->payloads = arena_array(home, Payload, table->n_payloads + 1);
     *codings = arena_array(b->run->arena, Coding, table->n_payloads + 1);
-    TRY(describe_keys(b, span));
+    TRY(b->kinds ? describe_kinds_key(b, span) : describe_keys(b, span));
     for (int p = 0; p < table->n_payloads; p++) TRY(describe_payload(b, p, &table->payloads[p], &(*codings)[p]));
     return WEFT_OK;
 }
 
 static bool is_direct(const Builder *b, u128 span)
 {
-    return span <= DIRECT_SPAN_FREE || (span <= (u128)DIRECT_SPAN_SHARE * b->rows->n_rows && span < UINT32_MAX);
+    return span <= DIRECT_SPAN_FREE || (span <= (u128)DIRECT_SPAN_SHARE * b->table->n_rows && span < UINT32_MAX);
 }
 
 // ---- filters --------------------------------------------------------------------------------------------------------
@@ -706,7 +728,7 @@ static double rows_probing(const Builder *b)
 }
 
 // A GPU's kernels are the same for tables that it made itself, which have no filter.
-static bool is_for_cpu(const QueryRun *run)
+bool query_is_for_cpu(const QueryRun *run)
 {
     const DeviceChoice device = run->session->settings.device;
     return device == DEVICE_CPU || run->must_use_cpu ||
@@ -720,7 +742,7 @@ static bool wants_filter(const Builder *b, u128 span)
     const JoinTable *table = b->table;
     const u128       bytes = span / 8, slots_bytes = (u128)count_slots(table->n_rows) * sizeof(KernelSlot);
     if (table->n_keys != 1 || type_is_float(table->keys[0].type) || table->keys[0].type.kind == TYPE_TEXT) return false;
-    if (bytes > MAX_OF(FILTER_BYTES, slots_bytes / 2) || span >= UINT32_MAX || !is_for_cpu(b->run)) return false;
+    if (bytes > MAX_OF(FILTER_BYTES, slots_bytes / 2) || span >= UINT32_MAX || !query_is_for_cpu(b->run)) return false;
     return (double)table->n_rows < FILTER_HITS * (double)table->n_scanned && 4 * rows_probing(b) > (double)bytes;
 }
 
@@ -774,6 +796,119 @@ static weft_status build_here(Builder *b)
     b->parts = team_split(&b->team, b->rows->n_rows);
     const weft_status status = make_here(b);
     arena_free(b->scratch);
+    return status;
+}
+
+// ---- by kinds of rows -----------------------------------------------------------------------------------------------
+//
+// The rows of a build pipeline over kinds (kinds.h): few of them say what the table has for every key.
+
+// By kind: 0, or what the table says of its keys.
+static weft_status list_codes(Builder *b, const Coding *coding, u32 **codes)
+{
+    const i64 *numbers = int_column(b, 0);
+    TRY(home_alloc(b, ((size_t)b->kinds->n_kinds + 1) * sizeof **codes, (void **)codes));
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        const u64 offset = coding ? (u64)coding->values[r] - (u64)coding->payload->base : 0,
+                  code = !coding                            ? 0
+                         : coding->nulls && coding->nulls[r] ? coding->payload->null_code
+                         : coding->renumbered                ? coding->renumbered[offset]
+                                                             : offset;
+        (*codes)[numbers[r]] = (u32)code + 1;
+    }
+    return WEFT_OK;
+}
+
+#define PUT_BY_KIND(type) \
+    for (u64 k = 0; k < n; k++) ((type *)out)[first + k] = (type)codes[kind_of[k]]
+
+static void put_bits_by_kind(const u32 *codes, const u16 *kind_of, u64 first, u64 n, u8 *out)
+{
+    for (u64 k = 0; k < n; k++) {
+        const u64 at = first + k;
+        out[at >> 3] = (u8)(out[at >> 3] | (codes[kind_of[k]] != 0) << (at & 7));
+    }
+}
+
+// WIDTH 0: bits.
+static void put_by_kind(const Builder *b, const u32 *codes, int width, void *out)
+{
+    const i64  low = MAX_OF(b->table->keys[0].low, b->kinds->low),
+               high = MIN_OF(b->table->keys[0].high, b->kinds->low + (i64)b->kinds->size - 1);
+    if (low > high) return;
+    const u64  first = (u64)low - (u64)b->table->keys[0].low, n = (u64)(high - low) + 1;
+    const u16 *kind_of = b->kinds->kind_of + ((u64)low - (u64)b->kinds->low);
+    switch (width) {
+        case 0:  put_bits_by_kind(codes, kind_of, first, n, out); break;
+        case 1:  PUT_BY_KIND(u8); break;
+        case 2:  PUT_BY_KIND(u16); break;
+        default: PUT_BY_KIND(u32); break;
+    }
+}
+
+// As make_here would have made it of all rows.
+static weft_status fill_by_kind(Builder *b, const u32 *codes)
+{
+    JoinTable   *table = b->table;
+    const bool   is_bytes = !table->n_payloads && table->span <= BYTES_SPAN;
+    const int    width = table->n_payloads ? payload_width(&table->payloads[0], 1) : is_bytes;
+    const size_t bytes = width ? table->span * (size_t)width : table->span / 8;
+    void        *data;
+    TRY(home_alloc(b, bytes + 8, &data));
+    put_by_kind(b, codes, width, data);
+    table->shape = table->n_payloads ? SHAPE_DIRECT : SHAPE_BITS, table->is_bytes = is_bytes;
+    table->n_distinct = table->n_rows, table->is_unique = true, table->max_chain = 1, table->bytes += bytes;
+    if (!table->n_payloads) {
+        table->slots = data;
+        return WEFT_OK;
+    }
+    table->payloads[0].width = (u8)width, table->payloads[0].data = data, table->payloads[0].bytes = bytes;
+    return WEFT_OK;
+}
+
+static bool suits_kinds(const Builder *b, u128 span)
+{
+    const JoinTable *table = b->table;
+    if (!table->n_rows || !is_direct(b, span)) return false;
+    return !table->n_payloads || (!type_is_float(table->payloads[0].type) && table->payloads[0].n_codes &&
+                                  table->payloads[0].n_codes < UINT32_MAX && !has_valid(&table->payloads[0]));
+}
+
+static weft_status make_of_kinds(Builder *b, bool *is_done)
+{
+    Coding *codings;
+    u128    span;
+    u32    *codes;
+    TRY(describe(b, &codings, &span));
+    *is_done = suits_kinds(b, span);
+    if (!*is_done) return WEFT_OK;
+    b->table->span = (u64)span;
+    TRY(list_codes(b, b->table->n_payloads ? &codings[0] : NULL, &codes));
+    TRY(fill_by_kind(b, codes));
+    arena_defer(b->home, kinds_release_deferred, (void *)(uintptr_t)kinds_hold(b->kinds));
+    b->table->kinds = b->kinds, b->table->code_of_kind = codes;
+    return WEFT_OK;
+}
+
+weft_status table_build_by_kind(QueryRun *run, Arena *home, int number, const Launch *launch, const Kinds *kinds,
+                                JoinTable **out, bool *is_done)
+{
+    const Pipeline *pipeline = &run->graph->pipelines[number];
+    Builder         b = { .run = run,
+                          .home = home,
+                          .number = number,
+                          .pipeline = pipeline,
+                          .probe = query_probe_of(run->graph, number),
+                          .woven = launch->woven,
+                          .rows = &launch->out.rows,
+                          .kinds = kinds,
+                          .n_scanned = pipeline->table->n_rows };
+    b.scratch = arena_new(run->arena, "join table");
+    b.team = (Team){ .n_threads = 1 };
+    b.parts = team_split(&b.team, b.rows->n_rows);
+    const weft_status status = make_of_kinds(&b, is_done);
+    arena_free(b.scratch);
+    *out = b.table;
     return status;
 }
 

@@ -63,7 +63,7 @@ weft_status run_tries(Execution *ex, const Statement *statement, QueryBody body)
     for (;;) {
         const weft_status status = try_once(ex, statement, body, &tries, &next);
         if (next == TRY_NO_MORE) return status;
-        pieces_trim(ex->session->db->pieces);               // neither memory nor what a device has lost is in its way
+        db_trim(ex->session->db, true);           // neither memory nor what a device has lost is in its way
         begin_again(ex, next == TRY_ON_CPU);
     }
 }

@@ -171,7 +171,7 @@ static double joins_ns(const Choosing *choosing, const int *list, int n)
     double             looks[CUBE_TESTS];
     int                order[CUBE_TESTS] = { 0 };
     cost_join_looks(ways->costs, &members[0], looks);
-    slots_order(members, n, looks, order);
+    slots_order(members, n, looks, false, order);
     double       ns = run_ns(choosing, cost_joins(ways->costs, members, n, order), 2);
     bool         is_all = false;
     const Slots *before = ways->made ? ways->made(ways->device, riders, n, &is_all) : NULL;

@@ -25,6 +25,9 @@ struct Classes {
     Budget    *budget;
     i64        low;
     u64        size;
+    u64        kinds;                  // id; 0: they are of values, not of kinds
+    u32       *weights;                // by kind: rows of the dimension; NULL: of values
+    u64        weight;                 // of all of them
     u16       *atom_of;                // atom 0: values that no test wants
     int        n_atoms, n_most;
     u32        n_values[MOST_ATOMS];   // by atom
@@ -86,13 +89,21 @@ static void take_over(Classes *classes, const Classes *before)
     }
 }
 
-Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size, int n_most)
+static void weigh_kinds(Classes *classes, const Kinds *kinds)
 {
+    classes->kinds = kinds->id, classes->weights = arena_array(classes->arena, u32, kinds->n_kinds + 1);
+    memcpy(classes->weights, kinds->n_rows, (size_t)kinds->n_kinds * sizeof *classes->weights);
+    for (int k = 0; k < kinds->n_kinds; k++) classes->weight += kinds->n_rows[k];
+}
+
+Classes *classes_new(Budget *budget, const Classes *before, const ClassValues *values, int n_most)
+{
+    const u64 size = values->size;
     Error  ignored;
     Arena *arena = arena_new(NULL, "classes");
     error_clear(&ignored);
     Classes *classes = arena_make(arena, Classes);
-    classes->arena = arena, classes->budget = budget, classes->low = low, classes->size = size;
+    classes->arena = arena, classes->budget = budget, classes->low = values->low, classes->size = size;
     classes->payload_numbers = map_new(arena), classes->test_numbers = map_new(arena);
     classes->n_most = MIN_OF(n_most, MOST_ATOMS);
     classes->n_atoms = 1, classes->null_payload = -1, classes->n_values[0] = (u32)size;
@@ -101,6 +112,7 @@ Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size, i
         return NULL;
     }
     classes->version = next_version();
+    if (values->kinds) weigh_kinds(classes, values->kinds);
     if (before) take_over(classes, before);
     return classes;
 }
@@ -112,7 +124,12 @@ void classes_free(Classes *classes)
     arena_free(classes->arena);
 }
 
-bool classes_cover(const Classes *classes, i64 low, u64 size) { return classes->low == low && classes->size == size; }
+bool classes_cover(const Classes *classes, const ClassValues *values)
+{
+    return classes->low == values->low && classes->size == values->size &&
+           classes->kinds == (values->kinds ? values->kinds->id : 0);
+}
+
 int  classes_n_tests(const Classes *classes) { return classes->n_tests; }
 int  classes_n_payloads(const Classes *classes) { return classes->n_payloads; }
 int  classes_n_atoms(const Classes *classes) { return classes->n_atoms; }
@@ -197,9 +214,17 @@ static void clip(const Classes *classes, i64 low, i64 high, u64 *first, u64 *end
     *end = MAX_OF(*end, *first);
 }
 
+static void pass_kinds(Passing *passing, const JoinTable *table)
+{
+    for (u64 k = 1; k < (u64)table->kinds->n_kinds; k++)
+        if (table->code_of_kind[k]) pass(passing, k, table->code_of_kind[k] - 1);
+}
+
 static void find_passing(const Classes *classes, const ClassTest *test, u64 first, u64 end, Passing *passing)
 {
-    if (test->table)
+    if (classes->kinds)
+        pass_kinds(passing, test->table);
+    else if (test->table)
         pass_table(passing, test->table, first, end, (u64)classes->low - (u64)test->table->keys[0].low);
     else
         for (u64 v = first; v < end; v++) pass(passing, v, 0);
@@ -346,9 +371,11 @@ int classes_add(Classes *classes, const ClassTest *test)
     void *memory;
     u64   first = 0, end = classes->size;
     error_clear(&ignored);
-    clip(classes, test->low, test->high, &first, &end);
-    if (test->table) clip(classes, test->table->keys[0].low, test->table->keys[0].high, &first, &end);
-    const u64 room = test->table ? MIN_OF(end - first, test->table->n_rows) : end - first;
+    ASSERT(!classes->kinds || test->table->kinds->id == classes->kinds);
+    if (!classes->kinds) clip(classes, test->low, test->high, &first, &end);
+    if (!classes->kinds && test->table)
+        clip(classes, test->table->keys[0].low, test->table->keys[0].high, &first, &end);
+    const u64 room = test->table && !classes->kinds ? MIN_OF(end - first, test->table->n_rows) : end - first;
     const u64 bytes = 2 * (room + 1) * sizeof(u32);
     if (mem_alloc(classes->budget, bytes, &memory, &ignored)) return -1;
     Passing   passing = { .at = memory, .codes = (u32 *)memory + room, .room = (u32)room };
@@ -396,12 +423,24 @@ static u16 place_in_class(Map *places, Arena *arena, ClassMap *map, int class, u
     return (u16)place;
 }
 
+// By atom: the share of all rows that it is of, where values are expected to be as frequent as each other.
+static double *share_of_atoms(const Classes *classes)
+{
+    double *shares = calloc((size_t)classes->n_atoms + 1, sizeof *shares);
+    for (int a = 0; a < classes->n_atoms && !classes->weights; a++)
+        shares[a] = (double)classes->n_values[a] / (double)classes->size;
+    for (u64 k = 0; k < classes->size && classes->weights; k++)
+        shares[classes->atom_of[k]] += (double)classes->weights[k] / (double)MAX_OF(classes->weight, 1);
+    return shares;
+}
+
 static void class_of_atoms(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool in_class,
                            ClassMap *map)
 {
     Arena *scratch = arena_new(NULL, "classes");
     Map   *numbers = map_new(scratch), *places = map_new(scratch);
     u64   *signs = sign_all(classes, tests, n_tests, in_class);
+    double   *shares = share_of_atoms(classes);
     const int n_words = (n_tests + 63) / 64;
     map->n_classes = 1;
     for (u32 a = 0; a < (u32)classes->n_atoms; a++) {
@@ -414,10 +453,11 @@ static void class_of_atoms(const Classes *classes, Arena *arena, const int *test
                 if (words[t / 64] >> t % 64 & 1) *LIST_PUSH(arena, map->wanted[t], map->n_wanted[t]) = (int)class;
         }
         map->class_of_atom[a] = (u16)class;
-        map->share[class] += (double)classes->n_values[a] / (double)classes->size;
+        map->share[class] += shares[a];
         if (class) map->local_of_atom[a] = place_in_class(places, arena, map, (int)class, classes->payload[a]);
     }
     free(signs);
+    free(shares);
     arena_free(scratch);
 }
 

@@ -28,11 +28,13 @@ typedef struct ClassTest {
 
 typedef struct Classes Classes;        // of a column
 
-// Of the values LOW .. LOW + SIZE - 1, with N_MOST atoms at most.  BEFORE, or NULL: its tests are taken over.  NULL: no
-// memory.
-Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size, int n_most);
+// Of the values LOW .. LOW + SIZE - 1; with KINDS, whose column is looked at instead: of the kinds 0 .. SIZE - 1.
+typedef struct ClassValues { i64 low; u64 size; const Kinds *kinds; } ClassValues;
+
+// With N_MOST atoms at most.  BEFORE, or NULL: its tests are taken over.  NULL: no memory.
+Classes *classes_new(Budget *budget, const Classes *before, const ClassValues *values, int n_most);
 void     classes_free(Classes *classes);                               // NULL is fine
-bool     classes_cover(const Classes *classes, i64 low, u64 size);     // they are of these values
+bool     classes_cover(const Classes *classes, const ClassValues *values);     // they are of these values
 int      classes_n_tests(const Classes *classes);
 // Its number; -1: not to be told apart by so few atoms, a payload that is not the one of other tests, or no memory.
 // Then the classes are good for nothing any more.

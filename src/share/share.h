@@ -7,7 +7,7 @@
 // dropped.  Only combinations that some member wants have a slot.  A cell is a slot and a group within it.
 //
 //     const CubeForm *form = slots_form(arena, woven, source);            // which queries fit together (weave.h)
-//     slots_order(members, n, costs, order);
+//     slots_order(members, n, costs, false, order);
 //     Slots *slots = slots_make(&(SlotsWish){ ... });                     // NULL: too many, or no memory
 //     Woven *woven = weave_join_cube(arena, ..., order, ...);
 //     slots_fill_in(slots, woven);                                        // the kernel's tables and parameters
@@ -39,6 +39,7 @@ typedef struct SlotsWish {
     const SlotMember *members;
     int               n_members;
     const int        *order;           // of the form's tests
+    const Kinds *const *kinds;         // by test: the kernel looks at a column of kinds; NULL: at the values.  Or NULL
     u64               cell_bytes;      // of all cells, at most
 } SlotsWish;
 
@@ -58,8 +59,11 @@ bool            slots_can_read(const CubeForm *form);       // the host has the 
 // there are.
 double          slots_pass(const SlotMember *member, int test);
 double          slots_values(const SlotMember *member, int test);
-// Those first that drop many rows for what they cost.  COSTS: by test, of a look-up.
-void            slots_order(const SlotMember *members, int n_members, const double *costs, int *order);
+// The kinds that all members' tables of a test were made by; NULL: some was not.
+const Kinds    *slots_kinds(const SlotMember *members, int n_members, int test);
+// Those first that drop many rows for what they cost.  COSTS: by test, of a look-up.  Coarse: tests that are nearly
+// alike are in the order of the form, so that few orders come up, each of which is a kernel.
+void            slots_order(const SlotMember *members, int n_members, const double *costs, bool is_coarse, int *order);
 
 Slots      *slots_make(const SlotsWish *wish);
 void        slots_free(Slots *slots);                       // NULL is fine

@@ -7,6 +7,7 @@
 #include "share/share.h"
 #include "share/classes.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define MOST_VALUES    ((i128)1 << 23) // of a column's range
@@ -16,6 +17,7 @@
 #define MOST_WANTED    ((u64)1 << 21)  // combinations of classes, for all members
 #define TESTS_TAKEN    1024            // of queries that are gone, before classes are made anew,
 #define TESTS_COPIED   32              // and where all of them are copied first
+#define COARSE_RANKS   3.0             // ranks that differ by less than this are alike, about
 #define FEW_PAYLOADS   16              // of a column: they tell classes apart, so that slots have no empty cells
 
 typedef struct StateTable {            // of a place in the order, but the first
@@ -31,8 +33,7 @@ struct Slots {
     CubeForm   form;                   // tables of tests, and the key, are not to be looked at
     int        order[CUBE_TESTS];      // by place: test of the form
     bool       by_atom;
-    i64        low[CUBE_TESTS];        // by place, from here on: the first value
-    u64        size[CUBE_TESTS];
+    ClassValues values[CUBE_TESTS];    // by place, as what follows; kinds are not to be looked at
     Classes   *classes[CUBE_TESTS];
     ClassMap   maps[CUBE_TESTS];
     StateTable states[CUBE_TESTS];
@@ -80,8 +81,27 @@ bool slots_can_read(const CubeForm *form)
 
 double slots_values(const SlotMember *member, int test)
 {
-    const Range *range = values_of(member, test);
-    return (double)(range->high - range->low) + 1;
+    const Range     *range = values_of(member, test);
+    const JoinTable *table = member->form->tests[test].table;
+    return table && table->kinds ? (double)table->kinds->n_kinds : (double)(range->high - range->low) + 1;
+}
+
+// The range of the column itself must not be tested: it is not looked at.
+static const Kinds *kinds_of(const SlotMember *member, int test)
+{
+    const CubeTest *own = &member->form->tests[test];
+    const Range    *range = values_of(member, test);
+    return own->table && own->low <= range->low && own->high >= range->high ? own->table->kinds : NULL;
+}
+
+const Kinds *slots_kinds(const SlotMember *members, int n_members, int test)
+{
+    const Kinds *kinds = kinds_of(&members[0], test);
+    for (int m = 1; m < n_members && kinds; m++) {
+        const Kinds *others = kinds_of(&members[m], test);
+        if (!others || others->id != kinds->id) return NULL;
+    }
+    return kinds;
 }
 
 double slots_pass(const SlotMember *member, int t)
@@ -90,7 +110,7 @@ double slots_pass(const SlotMember *member, int t)
     const Range    *range = values_of(member, t);
     const double low = MAX_OF((double)test->low, (double)range->low),
                  high = MIN_OF((double)test->high, (double)range->high);
-    const double inside = MAX_OF(0, high - low + 1) / slots_values(member, t);
+    const double inside = MAX_OF(0, high - low + 1) / ((double)(range->high - range->low) + 1);
     const double found =
         test->table ? (double)test->table->n_rows / (double)MAX_OF(test->table->n_scanned, test->table->n_rows) : 1;
     return MIN_OF(inside, 1) * (test->table && test->table->n_rows ? found : 1);
@@ -103,12 +123,13 @@ static double rank_of(const SlotMember *members, int n_members, int test, double
     return cost / (1.02 - pass / n_members);
 }
 
-void slots_order(const SlotMember *members, int n_members, const double *costs, int *order)
+void slots_order(const SlotMember *members, int n_members, const double *costs, bool is_coarse, int *order)
 {
     double rank[CUBE_TESTS];
     for (int t = 0; t < members[0].form->n_tests; t++) {
         int at = t;
         rank[t] = rank_of(members, n_members, t, costs[t]);
+        if (is_coarse) rank[t] = floor(log(rank[t]) / log(COARSE_RANKS) + 0.5);
         for (; at > 0 && rank[order[at - 1]] > rank[t]; at--) order[at] = order[at - 1];
         order[at] = t;
     }
@@ -119,23 +140,27 @@ void slots_order(const SlotMember *members, int n_members, const double *costs, 
 static void cover(Slots *slots, const SlotMember *members, int n_members, int d)
 {
     i64 low = INT64_MAX, high = INT64_MIN;
+    if (slots->values[d].kinds) {
+        slots->values[d].low = 0, slots->values[d].size = (u64)slots->values[d].kinds->n_kinds;
+        return;
+    }
     for (int m = 0; m < n_members; m++) {
         const Range *range = values_of(&members[m], slots->order[d]);
         low = MIN_OF(low, (i64)range->low), high = MAX_OF(high, (i64)range->high);
     }
-    slots->low[d] = low, slots->size[d] = (u64)high - (u64)low + 1;
+    slots->values[d].low = low, slots->values[d].size = (u64)high - (u64)low + 1;
 }
 
 static Classes *new_classes(const Slots *slots, const Classes *before, int d)
 {
-    return classes_new(slots->budget, before, slots->low[d], slots->size[d], slots->by_atom ? FEW_ATOMS : MOST_ATOMS);
+    return classes_new(slots->budget, before, &slots->values[d], slots->by_atom ? FEW_ATOMS : MOST_ATOMS);
 }
 
 // Those of queries before, if they are of the same values and not mostly for queries that are gone.
 static Classes *base_classes(const Slots *slots, const SlotsWish *wish, int d)
 {
     Slots *before = wish->before;
-    if (!before || !before->classes[d] || !classes_cover(before->classes[d], slots->low[d], slots->size[d]) ||
+    if (!before || !before->classes[d] || !classes_cover(before->classes[d], &slots->values[d]) ||
         classes_n_tests(before->classes[d]) > 2 * wish->n_members + (wish->takes ? TESTS_TAKEN : TESTS_COPIED))
         return new_classes(slots, NULL, d);
     if (!wish->takes) return new_classes(slots, before->classes[d], d);
@@ -161,7 +186,7 @@ static bool add_tests(Slots *slots, const SlotsWish *wish, int d)
 static bool make_classes(Slots *slots, const SlotsWish *wish, int d)
 {
     cover(slots, wish->members, wish->n_members, d);
-    if (slots->size[d] > (u64)MOST_VALUES) return false;
+    if (slots->values[d].size > (u64)MOST_VALUES) return false;
     slots->classes[d] = base_classes(slots, wish, d);
     const bool has_others = slots->classes[d] && classes_n_tests(slots->classes[d]) > 0;
     if (add_tests(slots, wish, d)) return true;
@@ -404,6 +429,7 @@ static Slots *slots_new(const SlotsWish *wish)
     slots->form.key = NULL;
     for (int t = 0; t < form->n_tests; t++) slots->form.tests[t].table = NULL;
     memcpy(slots->order, wish->order, (size_t)form->n_tests * sizeof *slots->order);
+    for (int d = 0; d < form->n_tests && wish->kinds; d++) slots->values[d].kinds = wish->kinds[slots->order[d]];
     slots->n_members = wish->n_members;
     slots->tests = arena_array(wish->arena, int, n_tests), slots->uses = arena_array(wish->arena, int, n_tests);
     slots->first_pair = arena_array(wish->arena, u64, wish->n_members + 1);
@@ -447,7 +473,7 @@ static void fill_in_place(const Slots *slots, int d, Woven *woven)
     const CubeForm   *form = &slots->form;
     const StateTable *table = &slots->states[d];
     const ClassMap   *map = &slots->maps[d];
-    woven->params[cube_param_from(d)].value = slots->low[d];
+    woven->params[cube_param_from(d)].value = slots->values[d].low;
     if (slots->by_atom) {
         set_table(woven, cube_table_class(d), map->class_of_atom + 1, (u64)(map->n_atoms - 1) * sizeof(u16));
         set_table(woven, cube_table_values(form, d), classes_atoms(slots->classes[d]),

@@ -144,7 +144,9 @@ static bool add_form(Text *text, const FuseMember *member, CubeForm *form)
 {
     const Woven *woven = member->woven;
     for (int t = 0; t < form->n_tests; t++) {
+        const JoinTable *table = form->tests[t].table;
         text_add(text, "test %d%s ", form->tests[t].number, form->tests[t].has_payload ? " of" : "");
+        if (table && table->kinds) text_add(text, "kinds %llu ", (unsigned long long)table->kinds->id);
         fuse_add_meaning(text, member, woven->ir->columns[form->tests[t].column].decl, -1);
     }
     if (!add_keys(text, member, form) || !uses_only_stored(woven->ir, woven->ir->sink.adds)) return false;
@@ -199,6 +201,8 @@ typedef struct CubeMaker {
     const FuseMember *member;
     const CubeForm   *form;
     const int        *order;           // of the tests
+    const int        *kinds;           // by test: column of the source; -1: none
+    int               kind_columns[CUBE_TESTS];        // by test: column of the kernel + 1; 0: not declared yet
     CubeLook          look;
     DimNames          dims[CUBE_TESTS];        // by place, as the next one; no type: not declared yet
     int               atoms[CUBE_TESTS];       // what carries the atom of a row, less 1
@@ -255,6 +259,20 @@ static int column_of(CubeMaker *m, int from)
     return moved ? m->ir->decls[moved - 1].number : move_column(m, from);
 }
 
+// What a test looks at: its column, or beside it the kinds of that column's values.
+static int column_of_test(CubeMaker *m, int test)
+{
+    const int   from = m->form->tests[test].column;
+    const Decl *decl = &m->member->woven->ir->decls[m->member->woven->ir->columns[from].decl];
+    if (!m->kinds || m->kinds[test] < 0) return column_of(m, from);
+    if (m->kind_columns[test]) return m->kind_columns[test] - 1;
+    const int number = m->ir->n_columns, moved = declare(m, DECL_COLUMN, "u16", PRINT("%s_kind", decl->name), number);
+    *LIST_PUSH(m->arena, m->ir->columns, m->ir->n_columns) = (IrColumn){ .decl = moved, .load = LOAD_PLAIN };
+    *LIST_PUSH(m->arena, m->out->columns, m->out->n_columns) = m->kinds[test];
+    m->kind_columns[test] = number + 1;
+    return number;
+}
+
 static void move_param(CubeMaker *m, int d)
 {
     const Decl *decl = &m->member->woven->ir->decls[d];
@@ -287,7 +305,7 @@ static void move_fragment(CubeMaker *m, Text *text, const char *fragment)
 static DimNames name_dim(CubeMaker *m, int d)
 {
     if (m->dims[d].type) return m->dims[d];
-    const int   column = column_of(m, m->form->tests[m->order[d]].column);
+    const int   column = column_of_test(m, m->order[d]);
     const Decl *decl = &m->ir->decls[m->ir->columns[column].decl];
     m->out->params[cube_param_from(d)] = (Param){ .kind = PARAM_OFFSET, .column = column };
     DimNames dim = { decl->type, ref_to(m, m->ir->columns[column].decl), param(m, "u64", "from", d, cube_param_from(d)),
@@ -391,7 +409,7 @@ static void write_key(CubeMaker *m, Text *text, int k)
         move_fragment(m, text, m->member->woven->ir->sink.key_codes[k].code);
         return;
     }
-    const int   d = place_of(m, t), column = column_of(m, m->form->tests[t].column);
+    const int   d = place_of(m, t), column = column_of_test(m, t);
     const char *local = table(m, "u16", "local", k, cube_table_local(m->form, k));
     if (m->look == CUBE_BY_ATOM) text_add(text, "%s[%s[i]]", local, ref_to(m, m->atoms[d]));
     else
@@ -447,10 +465,12 @@ static void name_kernel(CubeMaker *m)
     m->out->text = text_keep(m->arena, &text);
 }
 
-Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, CubeLook look)
+Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, CubeLook look,
+                       const int *kinds)
 {
     const Woven *woven = member->woven;
-    CubeMaker    m = { .arena = arena, .member = member, .form = form, .order = order, .look = look };
+    CubeMaker    m = { .arena = arena, .member = member, .form = form, .order = order, .look = look,
+                     .kinds = kinds };
     m.ir = arena_make(arena, Ir), m.out = arena_make(arena, Woven);
     m.moved = arena_array(arena, int, woven->ir->n_decls + 1);
     *m.out = (Woven){ .group_kind = GROUP_ARRAY,

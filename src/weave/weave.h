@@ -82,6 +82,16 @@ typedef struct Payload {
     size_t      bytes, valid_bytes;    // of data and of valid; no valid: 0
 } Payload;
 
+// Rows of a dimension with the same values in all columns that queries look at are of one kind (engine/kinds.h).
+typedef struct Kinds {
+    u64        id;                     // no others of this process have it
+    i64        low;                    // the first key
+    u64        size;                   // of the keys' range
+    const u16 *kind_of;                // by key - low; 0: no row has the key
+    int        n_kinds;                // 0 counted in
+    const u32 *n_rows;                 // by kind; of 0: keys without a row
+} Kinds;
+
 typedef struct Remote Remote;          // a join table that a device made in its own memory (engine/remote.h)
 
 typedef struct JoinTable {
@@ -105,6 +115,8 @@ typedef struct JoinTable {
     const u32        *next;            // row + 1 of the next row with this key, 0: last
     size_t            bytes;
     Remote *remote;  // not NULL: all of it that has an address is there, and NULL here until it is fetched
+    const Kinds      *kinds;           // of the rows it was built from; NULL: not known
+    const u32        *code_of_kind;    // with kinds: 1, or the first payload's code + 1; 0: not in the table
 } JoinTable;
 
 // ---- the job --------------------------------------------------------------------------------------------------------
@@ -536,7 +548,10 @@ typedef enum CubeLook { CUBE_PLAIN, CUBE_MERGED, CUBE_BY_ATOM } CubeLook;
 
 // The kernel for queries of MEMBER's form: its tests in this ORDER.  share/slots.c fills in what the functions below
 // number; tables are of u16 but for cube_table_places.  Of MEMBER nothing is looked at later but its name.
-Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, CubeLook look);
+// KINDS, or NULL: by test, the column of the source that holds the kinds of its column's values, u16; -1: the values
+// are looked up.
+Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, CubeLook look,
+                       const int *kinds);
 
 // Tables, by place in ORDER: class of a value (0: it is unwanted); state + 1 by the state before (in place 1 by class)
 // and class; by group key that is a payload: atom of a value, and the code of an atom within its class.

@@ -16,6 +16,8 @@ typedef struct Handmade {              // a test, and what it lets pass
     i64      *decode;
 } Handmade;
 
+static const ClassValues values = { LOW, SIZE, NULL };
+
 static u64      x;
 static Budget   budget;
 static Arena   *arena;
@@ -170,7 +172,7 @@ static void check_tests(u64 seed, bool has_payload)
 {
     int used[MOST_TESTS], numbers[MOST_TESTS], n_used = 0;
     begin(seed);
-    Classes  *classes = classes_new(&budget, NULL, LOW, SIZE, MOST_ATOMS);
+    Classes  *classes = classes_new(&budget, NULL, &values, MOST_ATOMS);
     const int n_tests = 1 + (int)draw(MOST_TESTS / 2);
     for (int t = 0; t < n_tests; t++) {
         const int number = classes_add(classes, &make_test(has_payload)->test);
@@ -180,7 +182,7 @@ static void check_tests(u64 seed, bool has_payload)
     }
     check_map(classes, used, numbers, n_used, has_payload, false);
     check_map(classes, used, numbers, n_used, has_payload, true);
-    Classes *later = classes_new(&budget, classes, LOW, SIZE, MOST_ATOMS);                 // others come
+    Classes *later = classes_new(&budget, classes, &values, MOST_ATOMS);                 // others come
     classes_free(classes);
     for (int t = 0; t < 5; t++) {
         used[n_used] = n_made;
@@ -204,7 +206,7 @@ TEST(payloads_are_numbered_within_their_class)
 TEST(tables_that_disagree_about_a_payload_do_not_go_together)
 {
     begin(7);
-    Classes *classes = classes_new(&budget, NULL, LOW, SIZE, MOST_ATOMS);
+    Classes *classes = classes_new(&budget, NULL, &values, MOST_ATOMS);
     for (int t = 0; t < 6; t++) CHECK(classes_add(classes, &make_test(true)->test) >= 0);
     for (int v = 0; v < SIZE; v++) attribute[v] = 1000 + 3 * (attribute[v] / 3 % 5);   // another column of the table
     int number = 0;
@@ -218,7 +220,7 @@ TEST(too_many_classes_are_refused)
 {
     begin(1);
     for (int most = FEW_ATOMS; most <= MOST_ATOMS; most *= 2) {
-        Classes *classes = classes_new(&budget, NULL, 0, 1000000, most);
+        Classes *classes = classes_new(&budget, NULL, &(ClassValues){ 0, 1000000, NULL }, most);
         int      number = 0, n = 0;
         for (; number >= 0; n++) number = classes_add(classes, &(ClassTest){ .low = 10 * n, .high = 10 * n + 14 });
         CHECK(n > most / 4 && n <= most);
@@ -231,9 +233,9 @@ TEST(classes_do_without_memory)
 {
     begin(3);
     budget.limit = SIZE * sizeof(u16) / 2;
-    CHECK(!classes_new(&budget, NULL, LOW, SIZE, MOST_ATOMS));
+    CHECK(!classes_new(&budget, NULL, &values, MOST_ATOMS));
     budget.limit = SIZE * sizeof(u16) + 64;
-    Classes *classes = classes_new(&budget, NULL, LOW, SIZE, MOST_ATOMS);
+    Classes *classes = classes_new(&budget, NULL, &values, MOST_ATOMS);
     CHECK(classes);
     CHECK_INT(classes_add(classes, &(ClassTest){ .low = LOW, .high = LOW + 300 }), -1);
     ClassMap map;
