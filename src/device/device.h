@@ -134,6 +134,9 @@ typedef enum GpuSchedule {
     SCHEDULE_PLAIN, SCHEDULE_SEQUENTIAL, SCHEDULE_RANDOM, SCHEDULE_MULTIQX, SCHEDULE_MODEL
 } GpuSchedule;
 
+// Whether a GPU's generic kernel may run what has no code yet.  Always: it runs all it can, for tests.
+typedef enum GenericUse { GENERIC_OFF, GENERIC_AUTO, GENERIC_ALWAYS } GenericUse;
+
 // How a GPU ran it, for EXPLAIN ANALYZE.
 typedef struct GpuFigures {
     int    registers, shared_bytes;    // per thread; per block
@@ -153,6 +156,8 @@ typedef struct GpuFigures {
     bool   is_peak_measured;           // else it is by clock and width
     bool   was_cached;                 // its code came from a cache
     bool   is_quick;                   // it is quickly compiled; the better one is under way
+    bool   is_generic;                 // the generic kernel ran it,
+    int    n_generic_ops;              // with so many operations
 } GpuFigures;
 
 // Of a cube over joins (share/share.h); classes 0: it is none.
@@ -189,6 +194,7 @@ typedef struct DeviceFigures {
     RiderFigures  *riders;
     ScanFigures   *scans;
     u64            n_kernels;                  // started so far; this and all below are a GPU's
+    u64            n_generic;                  // launches that the generic kernel served
     u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make
                                                                // way; copies of columns and tables
     u64            n_waves, n_planned;                         // runs of kernels; those with shapes of the model
@@ -235,7 +241,8 @@ typedef struct Launch {
     u64               query;
     bool              is_explained;    // figures that cost time are wanted
     bool              may_weave;       // together with other queries
-    GpuSchedule       schedule;        // of a GPU
+    GpuSchedule       schedule;        // of a GPU, as the next one
+    GenericUse        generic;
     int               priority;        // on the CPU, as the next two: larger goes first
     int               max_threads;     // of a scan of its own
     bool              is_alone;        // it would hold up others: on threads of its own

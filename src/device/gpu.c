@@ -105,6 +105,7 @@ static void free_run(GpuRun *run)
     free(run->spots);
     free(run->tables);
     free(run->timers);
+    free(run->program);
     free(run);
 }
 
@@ -168,7 +169,7 @@ static weft_status run_launch(GpuRun *run, Error *err)
     Gpu         *gpu = run->gpu;
     const double start = time_now_ms();
     TRY(gpu_enter(gpu, err));
-    TRY(kernel_get(gpu, run, err));
+    TRY(generic_get(gpu, run, err));
     TRY(kernel_shape(gpu, run, err));
     run->launch->out.compile_ms = time_now_ms() - start;
     TRY(take_event(gpu, &run->done, err));
@@ -241,7 +242,7 @@ static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
     return status;
 }
 
-static double gpu_wait_ms(Device *device, const Launch *launch) { return kernel_wait_ms((Gpu *)device, launch); }
+static double gpu_wait_ms(Device *device, const Launch *launch) { return generic_wait_ms((Gpu *)device, launch); }
 static void gpu_get_ready(Device *device, bool all) { ready_begin((Gpu *)device, all); }
 
 static void start_compiler(Gpu *gpu)

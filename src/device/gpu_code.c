@@ -137,7 +137,7 @@ static weft_status load_code(Gpu *gpu, CodeEntry *kernel, Error *err)
 {
     kernel->was_cached = true;
     weft_status status = compile_and_load(gpu, kernel, kernel->shape.items, &kernel->code, err);
-    bool        is_best = status != WEFT_OK || kernel->is_quick || gpu->is_quick_only;
+    bool is_best = status != WEFT_OK || kernel->is_quick || gpu->is_quick_only || kernel->shape.has_fixed_items;
     while (!is_best && is_crowded(gpu, &kernel->code) && kernel->code.items > 1) {
         Error ignored = { 0 };
         GpuCode fewer;

@@ -5,6 +5,7 @@
 //     gpu_code.c     texts of kernels that it knows, and their code
 //     gpu_ready.c    kernels compiled in the background
 //     gpu_kernel.c   which code a launch needs, and its shape
+//     gpu_generic.c  the generic kernel, for launches whose own is not compiled yet
 //     gpu_launch.c   what one launch needs in device memory, and what it leaves
 //     gpu_notes.c    what its kernel notes about rows that stay there
 //     gpu_timer.c    how long its kernels took
@@ -28,6 +29,7 @@
 #include "device/gpu_driver.h"
 #include "model/model.h"
 #include "share/choose.h"
+#include "jit/generic.h"
 
 enum {
     N_STREAMS = 32,                    // shared by launches
@@ -84,6 +86,8 @@ typedef struct Shape {                 // of a launch
     u32  eager;                        // bit c: column c
     int  items;
     bool is_picked;                    // it lists the rows whose bits are set (KernelArgs.sieved)
+    bool has_fixed_items;              // it is not compiled for fewer rows per thread
+    u32  cells_bytes;                  // of dynamic_shared: accumulators of groups
     u32  dynamic_shared;
     u32  launch_shared;                // with the list of rows that are picked, which is as long as the block is large
     int  threads, blocks_per_sm;
@@ -149,12 +153,14 @@ typedef struct GpuRun {
     u64          n_room, segments_room, n_slots;
     u64          head_bytes, copied_bytes;                     // of its begin: written by the host; read back in one go
     // Offsets in it.
-    u64          tables_at, state_at, spots_at, cells_at, counts_at, segments_at, slots_at, words_at;
+    u64          tables_at, state_at, spots_at, cells_at, counts_at, segments_at, slots_at, words_at, program_at;
     u64          notes_at, marks_at;                           // of a launch that keeps its rows
     u64          room_at;                                      // from here on: what there is for each row or group
     u64         *slot_at;              // by state slot
     KernelSpot  *spots;                // by table
     KernelCells *cells;                // by state slot
+    void        *program;              // of the generic kernel; NULL: it has a kernel of its own
+    u64          program_bytes;
     int          n_tables;
     Copy       **tables;
     // the scan (gpu_scan.c, under the lock)
@@ -295,6 +301,8 @@ struct Gpu {
     struct FusedKernel *fused;         // used by the dispatcher only, as the next one
     ShareKept         share;           // what choices remember
     struct CubeKernel *cubes;
+    CodeEntry        *_Atomic generic[3];          // gpu_generic.c; NULL: not wanted yet
+    _Atomic u64       n_generic;       // launches that it served
     CodeEntry        *fold_kernel;     // gpu_cube.c; NULL: not needed yet
     Shape             fold_shape;
     struct JoinShape *join_shapes;     // gpu_join_cube.c: added under the lock, and none goes
@@ -397,20 +405,28 @@ void        ready_stop(Gpu *gpu);                           // waits for a compi
                                                             // undone
 
 // gpu_kernel.c
-weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);     // a cancel is seen while it is compiled
+bool        kernel_find_ready(Gpu *gpu, GpuRun *run);          // chooses the shape; false: its code is not there,
+weft_status kernel_make(Gpu *gpu, GpuRun *run, Error *err);    // and is made; a cancel is seen while it is compiled
+weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);     // the one, else the other
+bool        kernel_is_in_cache(Gpu *gpu, const GpuRun *run);   // it is not loaded yet, but need not be compiled
 void        demands_stop(Gpu *gpu);                            // waits for compiles that have begun
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
-double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
+// See Device.wait_ms; and what was found out on the way: the shape, and rows that are wanted.
+double      kernel_wait_ms(Gpu *gpu, const Launch *launch, Shape *shape, u64 *n_rows);
 typedef struct KernelWish {
     const char *name, *text;
-    u32         shared_groups, shared_tables;
+    u32         shared_groups, near_groups, shared_tables;
     bool        is_picked;
     int         items;                 // rows per thread to begin with; 0: by what the text does
+    bool        has_fixed_items;       // see Shape
 } KernelWish;
 CodeEntry  *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
 // Code that was wanted, and its shape with so much shared memory, for wave_launch; false: it is not there yet, or does
 // not fit.  WOVEN: for messages.
 bool kernel_fit(Gpu *gpu, CodeEntry *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run);
+// For code that was wanted: waits for it, and makes it where nobody does.  Fails when it cannot be made, or the query
+// is cancelled.
+weft_status kernel_wait_until_built(Gpu *gpu, GpuRun *run, CodeEntry *kernel, Error *err);
 // Cells of each accumulator for N groups, those of one behind those of another.  Returns their bytes; where these are
 // more than MOST, not all are placed.
 u64         kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds);
@@ -423,6 +439,10 @@ typedef struct Fixed { Woven woven; Source none; Launch launch; GpuRun run; } Fi
 void        fixed_describe(Fixed *fixed, Gpu *gpu, const char *text, const char *name);
 weft_status fixed_code(Gpu *gpu, Fixed *fixed, Error *err);    // launch.stop, where it is set, ends the wait
 bool        fixed_is_ready(Gpu *gpu, const Fixed *fixed);
+
+// gpu_generic.c
+double      generic_wait_ms(Gpu *gpu, const Launch *launch);           // see Device.wait_ms
+weft_status generic_get(Gpu *gpu, GpuRun *run, Error *err);            // its own code, or the generic kernel's
 
 // gpu_launch.c
 weft_status launch_open(GpuRun *run, Error *err);           // block and tables are there, or will be when the stream

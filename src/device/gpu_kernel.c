@@ -107,6 +107,7 @@ static u64 place_tables(GpuRun *run, u64 at, u64 most)
 static void place_shared(Gpu *gpu, GpuRun *run)
 {
     u64 at = place_groups(run, gpu->shared_most);
+    run->shape.cells_bytes = (u32)at;
     if (run->rows_wanted >= ROWS_FOR_SHARED) at = place_tables(run, at, gpu->shared_most);
     run->shape.dynamic_shared = (u32)at;
 }
@@ -152,17 +153,22 @@ static u32 eager_columns(const GpuRun *run)
 
 typedef struct KernelKey { char bytes[sizeof(((CodeEntry *)0)->key)]; } KernelKey;
 
-// What the compiler has to know, and with it which code it is.
-static KernelKey choose_code(Gpu *gpu, GpuRun *run)
+static KernelKey key_of(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     KernelKey    key;
-    run->shape.eager = eager_columns(run);
-    place_shared(gpu, run);
-    run->shape.items = items_at_first(woven->text, run->shape.shared_groups, false);
     snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x %x", woven->name, run->shape.items,
              run->shape.shared_tables, run->shape.shared_groups, run->shape.eager, run->shape.near_groups);
     return key;
+}
+
+// What the compiler has to know, and with it which code it is.
+static KernelKey choose_code(Gpu *gpu, GpuRun *run)
+{
+    run->shape.eager = eager_columns(run);
+    place_shared(gpu, run);
+    run->shape.items = items_at_first(run->launch->woven->text, run->shape.shared_groups, false);
+    return key_of(run);
 }
 
 // ---- code that a query waits for: a thread of its own makes it, as a compiler cannot be told to stop, and a query can
@@ -302,15 +308,42 @@ static void want_now(Gpu *gpu, CodeEntry *kernel)
     ready_begin(gpu, false);
 }
 
-// Compiles the kernel unless a background thread has begun to.  All queries that need it wait, and get the error if it
-// fails.  A compiled kernel is found without the lock.
-weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
+weft_status kernel_wait_until_built(Gpu *gpu, GpuRun *run, CodeEntry *kernel, Error *err)
+{
+    bool was_built = false;
+    pthread_mutex_lock(&gpu->lock);
+    Demand *done = take_demands(gpu, false);
+    kernel_revive(kernel);
+    const weft_status status = wait_for_code(gpu, run, kernel, &was_built, err);
+    pthread_mutex_unlock(&gpu->lock);
+    join_demands(done);
+    return status;
+}
+
+// A compiled kernel is found without the lock.
+bool kernel_find_ready(Gpu *gpu, GpuRun *run)
 {
     const KernelKey key = choose_code(gpu, run);
     run->launch->out.gpu.was_cached = true;
     run->kernel = find_ready(gpu, &key);
     run->launch->out.gpu.is_quick = run->kernel && run->kernel->is_quick;
-    if (run->kernel) return WEFT_OK;
+    return run->kernel != NULL;
+}
+
+bool kernel_is_in_cache(Gpu *gpu, const GpuRun *run)
+{
+    const Woven    *woven = run->launch->woven;
+    const KernelKey key = key_of(run);
+    const CodeJob   job = { .text = woven->text, .name = woven->name, .shape = &run->shape, .items = run->shape.items,
+                            .is_quick = gpu->is_quick_only };
+    return !kernel_find(gpu, key.bytes) && gpu->vendor->has_code(gpu, &job);
+}
+
+// Compiles the kernel unless a background thread has begun to.  All queries that need it wait, and get the error if it
+// fails.
+weft_status kernel_make(Gpu *gpu, GpuRun *run, Error *err)
+{
+    const KernelKey key = key_of(run);
     pthread_mutex_lock(&gpu->lock);
     CodeEntry *kernel = kernel_note(gpu, key.bytes, run->launch->woven, &run->shape);
     Demand     *done = take_demands(gpu, false);
@@ -323,6 +356,11 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     run->launch->out.gpu.is_quick = run->kernel->is_quick;
     if (run->kernel->is_quick) want_now(gpu, kernel);      // the better one, meanwhile
     return status;
+}
+
+weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
+{
+    return kernel_find_ready(gpu, run) ? WEFT_OK : kernel_make(gpu, run, err);
 }
 
 // Under the lock.  A kernel that failed counts as ready (to be refused) until it is tried again.
@@ -347,7 +385,7 @@ static double asked_ms(const Gpu *gpu, CodeEntry *kernel)
 }
 
 // A device that is lost is ready to refuse.
-double kernel_wait_ms(Gpu *gpu, const Launch *launch)
+double kernel_wait_ms(Gpu *gpu, const Launch *launch, Shape *shape, u64 *n_rows)
 {
     const Woven *woven = launch->woven;
     Launch       look = *launch;
@@ -358,6 +396,7 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     for (int c = 0; c < launch->source->n_chunks; c++)
         if (launch_wants_chunk(launch, c)) run.rows_wanted += launch->source->chunks[c]->n_rows;
     const KernelKey key = choose_code(gpu, &run);
+    *shape = run.shape, *n_rows = run.rows_wanted;
     free(run.cells);
     free(run.spots);
     if (find_ready(gpu, &key)) return 0;
@@ -388,10 +427,12 @@ CodeEntry *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
         wish->items ? wish->items : items_at_first(wish->text, wish->shared_groups, wish->is_picked);
     *shape = run.shape = (Shape){ .items = items,
                                   .shared_groups = wish->shared_groups,
+                                  .near_groups = wish->near_groups,
                                   .shared_tables = wish->shared_tables,
-                                  .is_picked = wish->is_picked };
-    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables,
-             wish->shared_groups, wish->is_picked ? " picked" : "");
+                                  .is_picked = wish->is_picked,
+                                  .has_fixed_items = wish->has_fixed_items };
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 %x%s", wish->name, run.shape.items, wish->shared_tables,
+             wish->shared_groups, wish->near_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
     CodeEntry *kernel = kernel_note(gpu, key.bytes, run.launch->woven, &run.shape);
     pthread_mutex_unlock(&gpu->lock);
@@ -475,7 +516,9 @@ weft_status fixed_code(Gpu *gpu, Fixed *fixed, Error *err)
 
 bool fixed_is_ready(Gpu *gpu, const Fixed *fixed)
 {
-    const bool is_ready = kernel_wait_ms(gpu, &fixed->launch) <= 0;
+    Shape      ignored;
+    u64        n_rows;
+    const bool is_ready = kernel_wait_ms(gpu, &fixed->launch, &ignored, &n_rows) <= 0;
     if (!is_ready) ready_begin(gpu, true);
     return is_ready;
 }

@@ -1,6 +1,7 @@
 // gpu_launch.c - what a launch needs in device memory, and what it leaves there.
 //
-//     block    [common | tables | state | spots | cells | counts | notes]   the head: written by the host, and read
+//     block    [common | tables | state | spots | cells | counts | notes | program]
+//                                                                           the head: written by the host, and read
 //                                                                           back with small states in one copy
 //              [marks]
 //              [cells of slot 0 | slot 1 | ...]                             accumulators or output columns
@@ -86,6 +87,7 @@ static void lay_out_head(GpuRun *run)
     run->cells_at = at, at += aligned((u64)(woven->n_state + 1) * sizeof(KernelCells));
     run->counts_at = at, at += aligned((u64)(woven->n_counts + 1) * sizeof(u64));
     run->notes_at = at, at += notes_bytes(run->launch);
+    run->program_at = at, at += aligned(run->program_bytes);
     run->head_bytes = at;
     run->marks_at = at, at += marks_bytes(run->launch);
     run->room_at = at;
@@ -427,6 +429,10 @@ static void write_head(const GpuRun *run, u8 *head)
     for (int s = 0; s < woven->n_state; s++) state[s] = device_pointer(in_block(run, run->slot_at[s]));
     memcpy(head + run->spots_at, run->spots, (size_t)woven->n_tables * sizeof *run->spots);
     memcpy(head + run->cells_at, run->cells, (size_t)woven->n_state * sizeof *run->cells);
+    if (run->program) {
+        common->program = device_pointer(in_block(run, run->program_at));
+        jit_copy_program(head + run->program_at, run->program, run->is_counted);
+    }
     if (run->launch->n_facts) {
         common->notes = device_pointer(in_block(run, run->notes_at));
         notes_write(run, head);

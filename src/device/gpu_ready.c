@@ -25,13 +25,16 @@
 
 // ---- the threads ----------------------------------------------------------------------------------------------------
 
-// The oldest quick one, else the oldest of the others: first all that is asked for can run, then it gets better.
+// The oldest quick one, else the generic kernel, else the oldest of the others: first all that is asked for can run,
+// then all that will be, then it gets better.
 static CodeEntry *next_queued(const Gpu *gpu)
 {
-    CodeEntry *oldest = NULL, *quick = NULL;               // the list has the newest first
-    for (CodeEntry *kernel = gpu->kernels; kernel; kernel = kernel->next)
-        if (kernel->state == KERNEL_QUEUED) *(kernel->is_quick ? &quick : &oldest) = kernel;
-    return quick ? quick : oldest;
+    CodeEntry *oldest = NULL, *quick = NULL, *generic = NULL;          // the list has the newest first
+    for (CodeEntry *kernel = gpu->kernels; kernel; kernel = kernel->next) {
+        if (kernel->state != KERNEL_QUEUED) continue;
+        *(kernel->is_quick ? &quick : kernel->shape.has_fixed_items ? &generic : &oldest) = kernel;
+    }
+    return quick ? quick : generic ? generic : oldest;
 }
 
 static void build_quietly(Gpu *gpu, CodeEntry *kernel)

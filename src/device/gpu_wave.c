@@ -55,6 +55,7 @@ void wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *column
 bool wave_may_share(const GpuRun *run)
 {
     const Launch *launch = run->launch;
+    if (run->program) return false;    // kernels of several are made of texts
     return launch->may_weave && launch->table && !run->is_timed && !run->is_counted && launch->sink == SINK_GROUPS;
 }
 

@@ -59,6 +59,7 @@ typedef enum RowKinds { ROW_KINDS_AUTO, ROW_KINDS_ON, ROW_KINDS_OFF } RowKinds; 
 typedef struct Settings {
     DeviceChoice device;               // auto: a GPU where there is one and the work is worth it
     int     gpu;                       // number, for cuda
+    GenericUse  gpu_generic;           // whether a GPU's generic kernel runs what is not compiled yet
     GpuSchedule gpu_schedule;          // of kernels that a GPU runs for several queries
     GpuSort gpu_sort;                  // whether a GPU sorts the rows that it left
     bool    gpu_wait;                  // on: always wait for a GPU's code, even where the CPU would be done sooner
@@ -368,6 +369,7 @@ const Repeat *explain_repeat(const QueryRun *run, int pipeline);           // wh
 void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // what runs now, and what is woven with what
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
+GenericUse  settings_default_gpu_generic(void);                            // $WEFT_GPU_GENERIC, else auto
 GpuSchedule settings_default_gpu_schedule(void);                           // $WEFT_GPU_SCHEDULE, else plain
 bool        settings_default_keep_tables(void);                            // $WEFT_KEEP_TABLES, else on
 RowKinds    settings_default_row_kinds(void);                              // $WEFT_ROW_KINDS, else auto

@@ -191,6 +191,8 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     if (kernel->compile_ms >= 0.005) text_add(text, " + %.2f ms to get the code", kernel->compile_ms);
     if (kernel->gpu.count_ms >= 0.005) text_add(text, " + %.2f ms to count rows step by step", kernel->gpu.count_ms);
     if (kernel->gpu.is_quick) text_add(text, "; better code is compiled meanwhile");
+    if (kernel->gpu.is_generic)
+        text_add(text, "; by the generic kernel, %d operations", kernel->gpu.n_generic_ops);
     if (kernel->meanwhile) text_add(text, "; code for %s is compiled meanwhile", kernel->meanwhile);
     text_add(text, "\n");
     if (kernel->n_runs) {

@@ -215,6 +215,7 @@ static void put_kernel(Json *json, const KernelReport *kernel)
     put_number(json, "kernel_ms", kernel->gpu.kernel_ms, 3);
     put_count(json, "bytes_over_link", kernel->gpu.bytes_host);
     put_count(json, "registers", is_on_gpu ? (u64)kernel->gpu.registers : 0);
+    put_bool(json, "generic", kernel->gpu.is_generic);
     put_steps(json, kernel);
     close_with(json, "}");
 }

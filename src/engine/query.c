@@ -320,6 +320,12 @@ static bool shares_scan(const QueryRun *run, const Table *table, i64 limit)
            session->settings.threads >= network_threads(session->db->network);
 }
 
+// Where a query is to wait for its own code, only "always" has it run otherwise.
+static GenericUse generic_use(const Settings *settings)
+{
+    return settings->gpu_wait && settings->gpu_generic == GENERIC_AUTO ? GENERIC_OFF : settings->gpu_generic;
+}
+
 static Launch make_launch(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, const Woven *woven,
                           i64 limit)
 {
@@ -333,6 +339,7 @@ static Launch make_launch(QueryRun *run, int pipeline, const char *label, const 
                      .is_explained = run->is_explained,
                      .may_weave = session->settings.weave_queries && session->settings.weave,
                      .schedule = session->settings.gpu_schedule,
+                     .generic = generic_use(&session->settings),
                      .priority = session->settings.priority,
                      .max_threads = session->settings.threads,
                      .is_alone = woven->fan_out > FAN_OUT_SHARED || run->spills,
@@ -515,6 +522,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
         status = ride_on(cpu, run, pipeline, job, woven, false, launch);
     }
     if (!stands_in) note_code(run, launch);
+    if (launch->out.gpu.is_generic) run->unready = device;         // its own kernel, for the next time
     KernelReport *kernel = report(run, pipeline, label, launch, woven);
     if (stands_in) kernel->meanwhile = device->name;
     kernel->unsuited = device == cpu ? why_not_on_gpu(run, job, woven, limit) : refused;

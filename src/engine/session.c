@@ -21,6 +21,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     settings_default_device(&session->settings);
     session->settings.keep_tables = settings_default_keep_tables();
     session->settings.row_kinds = settings_default_row_kinds();
+    session->settings.gpu_generic = settings_default_gpu_generic();
     session->settings.gpu_schedule = settings_default_gpu_schedule();
     session->settings.gpu_sort = settings_default_gpu_sort();
     session->settings.gpu_wait = settings_default_gpu_wait();

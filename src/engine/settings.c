@@ -319,6 +319,42 @@ static void show_gpu_schedule(const weft_session *session, Text *text)
     text_add(text, "%s", schedule_names[session->settings.gpu_schedule]);
 }
 
+static const char *const generic_names[] = { [GENERIC_AUTO] = "auto",
+                                             [GENERIC_OFF] = "off",
+                                             [GENERIC_ALWAYS] = "always" };
+
+static bool parse_generic(const char *value, GenericUse *use)
+{
+    for (int i = 0; i < COUNT_OF(generic_names); i++) {
+        if (strcasecmp(value, generic_names[i]) != 0) continue;
+        *use = (GenericUse)i;
+        return true;
+    }
+    return false;
+}
+
+GenericUse settings_default_gpu_generic(void)
+{
+    const char *own = getenv("WEFT_GPU_GENERIC");
+    GenericUse  use = GENERIC_AUTO;
+    if (own && *own && !parse_generic(own, &use))
+        log_warn("WEFT_GPU_GENERIC=%s is not understood: auto, off or always", own);
+    return use;
+}
+
+static weft_status set_gpu_generic(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.gpu_generic = settings_default_gpu_generic();
+    else *understood = parse_generic(value, &session->settings.gpu_generic);
+    return WEFT_OK;
+}
+
+static void show_gpu_generic(const weft_session *session, Text *text)
+{
+    text_add(text, "%s", generic_names[session->settings.gpu_generic]);
+}
+
 static const char *const gpu_sort_names[] = { [GPU_SORT_AUTO] = "auto", [GPU_SORT_ON] = "on", [GPU_SORT_OFF] = "off" };
 
 static bool parse_gpu_sort(const char *value, GpuSort *how)
@@ -455,6 +491,7 @@ static void show_stream_commit(const weft_session *session, Text *text)
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
     { "device", "auto, cpu, cuda or cuda:N", .set = set_device, .show = show_device },
+    { "gpu_generic", "auto, off or always", .set = set_gpu_generic, .show = show_gpu_generic },
     { "gpu_schedule", schedule_values, .set = set_gpu_schedule, .show = show_gpu_schedule },
     { "gpu_sort", "auto, on or off", .set = set_gpu_sort, .show = show_gpu_sort },
     { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
@@ -495,9 +532,9 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
     error_hint(
         err,
-        "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, keep_tables, memory_limit, plan_cache,"
-        " priority, row_kinds, sharing, statement_timeout, stream_commit_ms, temp_directory, temp_limit, threads,"
-        " timezone, weave, weave_budget and weave_queries");
+        "settings are chunk_rows, device, gpu_generic, gpu_schedule, gpu_sort, gpu_wait, jit, keep_tables,"
+        " memory_limit, plan_cache, priority, row_kinds, sharing, statement_timeout, stream_commit_ms, temp_directory,"
+        " temp_limit, threads, timezone, weave, weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

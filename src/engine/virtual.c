@@ -386,7 +386,8 @@ static weft_status fill_devices(Maker *maker, Arena *arena)
                               int_value(TYPE_BIGINT, (i64)figures.n_solved),
                               int_value(TYPE_BIGINT, (i64)figures.n_unsolved),
                               int_value(TYPE_BIGINT, (i64)figures.n_measured),
-                              int_value(TYPE_BIGINT, (i64)figures.measured_us) };
+                              int_value(TYPE_BIGINT, (i64)figures.measured_us),
+                              int_value(TYPE_BIGINT, (i64)figures.n_generic) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -498,8 +499,9 @@ static const struct VirtualTable {
         { "plans_solved", TYPE(BIGINT), true },
         { "plans_failed", TYPE(BIGINT), true },
         { "waves_measured", TYPE(BIGINT), true },
-        { "measured_us", TYPE(BIGINT), true } },
-      11,
+        { "measured_us", TYPE(BIGINT), true },
+        { "generic", TYPE(BIGINT), true } },
+      12,
       NULL,
       fill_devices },
     { "weft_queue",

@@ -119,6 +119,7 @@ typedef struct KernelCommon {
     const KernelSpot  *spots;                      // by table, where the kernel is compiled to have it in shared memory
     const KernelCells *cells;                      // by state slot, likewise
     KernelNote        *notes;                      // by output column; 0: nobody wants to know
+    const void        *program;                    // of the generic kernel (generic_args.h)
     u32                n_groups, n_state;          // of cells; of hash groups, the first so many
     i32                failed;                     // as KernelArgs.failed
     u32                cancel;                     // the host writes it while the kernel runs

@@ -63,10 +63,11 @@
 // Of a thread that has none in the last tile: the first.
 #define SAFE_ROW_  (ROW_(0) < end_ ? ROW_(0) : 0)
 
+#define BOUNDS_                                             // a kernel that has any sets it before KERNEL
 // A part's rows are a function of their own, so that a kernel woven of several can call it.
 #define KERNEL(name)               static __device__ __forceinline__ void                                              \
                                    name##_rows_(const KernelArgs *__restrict__ A);                                     \
-                                   extern "C" __global__ void name(const KernelArgs *parts)                            \
+                                   extern "C" __global__ void BOUNDS_ name(const KernelArgs *parts)                    \
                                    { const KernelArgs *const A = parts + blockIdx.y; begin_(A); name##_rows_(A);       \
                                      end_(A); }                                                                        \
                                    static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A)

@@ -915,7 +915,8 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
     made->n_words = words ? atoi(words + 10) : 1;
     made->n_registers = 32;
     if (text) count_registers(image, text, made);
-    if (text && strstr(text, "ROOM(")) made->puts_rows = strstr(text, "MATCHES(") ? PUTS_BY_WARP : PUTS_BY_BLOCK;
+    if (text && (strstr(text, "ROOM(") || strstr(text, "ROOM_NOW_(")))         // the latter: the generic kernel
+        made->puts_rows = strstr(text, "MATCHES(") ? PUTS_BY_WARP : PUTS_BY_BLOCK;
     if (!is_measure && !is_flow && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err))
         LEAVE(complain(err.message));
     made->next = modules;

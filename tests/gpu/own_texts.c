@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "weave/weave.h"
+#include "jit/generic.h"
 
 int main(void)
 {
@@ -23,6 +23,7 @@ int main(void)
     fputs(weave_fold_text(&name), stdout);
     fputs(weave_collect_text(&name), stdout);
     fputs(weave_who_text(&name), stdout);
+    fputs(jit_generic_text(), stdout);
     for (int lane = 1; lane <= 8; lane *= 2)
         fputs(weave_sieve_text(arena, widths, COUNT_OF(widths), lane, &name), stdout);
     arena_free(arena);

@@ -181,6 +181,7 @@ int main(void)
     setenv("WEFT_FAKE_CUDA_VERSION", "13000", 1);
     setenv("WEFT_FAKE_CUDA_MEMORY", "37748736", 1);        // too little for its speed to be measured: a compile, too
     setenv("WEFT_CACHE", "", 1);
+    setenv("WEFT_GPU_GENERIC", "off", 1);                  // it would run what quick code is for (generic.c)
     if (!fake) return 1;
     *(void **)&fail_at = dlsym(fake, "fake_cuda_fail");
     *(void **)&count = dlsym(fake, "fake_cuda_count");

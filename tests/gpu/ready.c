@@ -334,6 +334,7 @@ static void test_closes_meanwhile(void)
 int main(void)
 {
     void *fake = dlopen(getenv("WEFT_LIBCUDA"), RTLD_NOW);
+    setenv("WEFT_GPU_GENERIC", "off", 1);          // it would stand in before the CPU does (generic.c)
     fail_at = fake ? (FailAt *)dlsym(fake, "fake_cuda_fail") : NULL;
     calls_seen = fake ? (CallsSeen *)dlsym(fake, "fake_cuda_calls") : NULL;
     takes = fake ? (Takes *)dlsym(fake, "fake_nvrtc_takes") : NULL;

@@ -7,7 +7,7 @@ fake_cuda := $(BUILD)/gpu/libfake_cuda.so
 fake_lab_cuda := $(BUILD)/gpu/libfake_lab_cuda.so
 fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready quick pins riders fused cubed join_cubed sieved fetched ahead args closed \
     ended results crowded tight told order busy door turns lost beside pool counted peak measured compile_times \
-    own_texts tables kept scheduled sorted occupancy lab flow)
+    own_texts tables kept scheduled sorted occupancy generic lab flow)
 
 .PHONY: fake-cuda
 fake-cuda: $(fake_cuda) $(fake_lab_cuda) $(fake_cuda_tests) ## build a driver for tests without a GPU, and these tests
