@@ -801,14 +801,56 @@ static void add_cell(const Woven *woven, const SlotWorker *from, u64 at, SlotWor
     for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, to->args.state, group, from->args.state, at);
 }
 
+// Cells that are added up, whether they have rows or not.
+static bool is_additive(const Woven *woven)
+{
+    for (int s = 0; s < woven->n_state; s++) {
+        const StateSlot *slot = &woven->state[s];
+        const bool       is_sum = slot->kind == SLOT_ADD && slot->bytes == 8 && slot->init == 0;
+        if (!is_sum && !(slot->kind == SLOT_SEEN && slot->bytes == 1)) return false;
+    }
+    return true;
+}
+
+static void add_all(const Woven *woven, const SlotWorker *from, SlotWorker *to)
+{
+    for (int s = 0; s < woven->n_state; s++) {
+        if (woven->state[s].kind == SLOT_ADD) {
+            u64 *sums = to->args.state[s];
+            for (u64 cell = 0; cell < from->n_used; cell++) sums[cell] += ((const u64 *)from->args.state[s])[cell];
+        } else {
+            u8 *seen = to->args.state[s];
+            for (u64 cell = 0; cell < from->n_used; cell++) seen[cell] |= ((const u8 *)from->args.state[s])[cell];
+        }
+    }
+}
+
+static void add_listed(const Woven *woven, const SlotWorker *from, const Fold *fold, SlotWorker *to)
+{
+    for (int s = 0; s < woven->n_state; s++) {
+        if (woven->state[s].kind == SLOT_ADD) {
+            u64 *sums = to->args.state[s];
+            for (u32 c = 0; c < fold->n_cells; c++)
+                sums[fold->groups[c]] += ((const u64 *)from->args.state[s])[fold->cells[c]];
+        } else {
+            u8 *seen = to->args.state[s];
+            for (u32 c = 0; c < fold->n_cells; c++)
+                seen[fold->groups[c]] |= ((const u8 *)from->args.state[s])[fold->cells[c]];
+        }
+    }
+}
+
 // Into the first slot's.  Members look at the cells again and again, so at one slot's instead of at each slot's.
 static void cpu_gather(Device *device, const Launch *cube)
 {
     const CpuRun *run = cube->memory;
+    const bool    adds_all = is_additive(cube->woven);
     (void)device;
-    for (int n = 1; n < cube->n_slots; n++)
-        for (u64 cell = 0; cell < run->workers[n].n_used; cell++)
+    for (int n = 1; n < cube->n_slots; n++) {
+        if (adds_all) add_all(cube->woven, &run->workers[n], &run->workers[0]);
+        for (u64 cell = 0; !adds_all && cell < run->workers[n].n_used; cell++)
             add_cell(cube->woven, &run->workers[n], cell, &run->workers[0], cell);
+    }
 }
 
 static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
@@ -817,8 +859,10 @@ static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
     const Woven  *woven = fold->member->woven;
     const u64     n_groups = woven->group_kind == GROUP_ARRAY && !fold->groups ? woven->n_groups : 1;
     SlotWorker   *to = ready_worker(fold->member, fold->slot, fold->chunk);
+    const bool    adds_listed = fold->groups && is_additive(woven);
     (void)device;
-    for (u32 c = 0; to && c < fold->n_cells; c++)
+    if (to && adds_listed) add_listed(woven, &run->workers[0], fold, to);
+    for (u32 c = 0; to && !adds_listed && c < fold->n_cells; c++)
         for (u64 g = 0; g < n_groups; g++)
             add_cell(woven, &run->workers[0], fold->cells[c] * n_groups + g, to, fold->groups ? fold->groups[c] : g);
     if (to) to->morsels[TIER_CC]++;

@@ -28,6 +28,12 @@
 // each rider's rows
 // took before; a rider that is new gets a short slice first.  So nobody is kept from leaving by a rider that is slow.
 //
+// Each cube has slices of its own (Strand), as long as SLICE_NS lets them be, and a thread stays with a cube while it
+// has rows.  A cube's tables take up most of the L2 cache: with short slices that went through all cubes in turn, each
+// of them found the tables of the others there.  Riders outside of cubes go on sharing short slices.
+//
+// A crowd is waited for: see gathers_until.
+//
 // Invariants: a rider is in at most the tasks counted by n_tasks, and leaves the network only when that is 0.  A rider
 // is on
 // each chunk once, but a chunk may be open twice, for other riders.  A rider whose stop flag is set wants nothing any
@@ -45,14 +51,21 @@
 #define SLICE_ROWS  (32 * TILE)        // alone: few calls
 #define SLICE_SHARED (8 * TILE)        // several riders side by side: what one loads the next finds in the cache
 #define SLICE_WOVEN (16 * TILE)        // sieved together: lists long enough to be worth a kernel call
-#define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_WORTH 64                 // rows for each rider, where SLICE_NS would give fewer,
 #define SLICE_MOST_LEAST (8 * TILE)    // up to so many
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
 #define MOST_OPEN   8                  // chunks of a scan,
 #define OPEN_SHARE  2                  // and of those that it has 1 / this;
-#define CROWD       32                 // with more riders, two at a time
+#define CROWD       32                 // with more riders, one at a time,
+#define PATIENCE_MS 50                 // unless it takes longer than this,
+#define PATIENCE_CHUNKS 2              // and than so many before it,
+#define PATIENCE_MOST_MS 200           // or than this
+#define GATHERED(n) ((n) - (n) / 8)    // of a crowd of n: not worth waiting for the others
+#define WAIT_LEAST_MS 0.05
+#define GATHER_MOST_MS 100             // a chunk may take long for one rider's sake
+#define GAP_LEAST_MS 2                 // the last slices of a chunk take about as long
+#define GAP_SHARE   (1 / 8.0)          // of a chunk's time: when none came or went for so long, no more are waited for
 #define HERE_ROWS   32768              // of a build: fewer are pushed by the query's own thread
 #define AHEAD_BYTES  ((u64)128 << 20)  // of a query's columns, where they are on disk,
 #define AHEAD_STEP   4                 // chunks more each time
@@ -99,14 +112,21 @@ typedef struct Rider {
     pthread_cond_t  done;
 } Rider;
 
+// What takes slices by itself: a cube, or all riders outside of cubes together.
+typedef struct Strand {
+    u32         next_row;
+    int         n_pushing;             // threads that hold a slice of it, or add up its cells
+    _Atomic u32 row_ps;                // of a cube: picoseconds that a row took; 0: not known
+} Strand;
+
 typedef struct Task {                  // an open chunk
     Scan        *scan;
     const Chunk *chunk;
-    u32          next_row;
-    int          n_pushing;            // threads that hold a slice
     Seating      seating;
-    _Atomic u32 *paces;                // by cube: picoseconds of a row; 0: not known
+    int          n_strands;
+    Strand      *strands;              // by cube; behind them that of riders outside of cubes, if there are any
     Gate        *gates;                // by seat; where one is shut, the rider may be gone
+    double       open_ms;              // when it was opened
     struct Task *next;                 // in its scan
 } Task;
 
@@ -120,6 +140,10 @@ struct Scan {
     u64          waited_since;         // turn at which a slice was last taken
     Rider       *riders;
     int          n_riders;
+    int          n_wanting;            // riders that want chunks which are not open for them yet
+    int          n_crowd;              // riders that the newest chunk was opened for
+    double       stirred_ms;           // when a rider last got on or off
+    double       closed_ms, chunk_ms;  // when a chunk was last done, or its last slice was taken; how long one was open
     u64          least_rows;           // to the end of the rider that has fewest, as of the newest chunk
     Task        *tasks;                // open, the newest first
     bool         is_opening;           // a thread is making the sieves of the next chunk
@@ -127,6 +151,9 @@ struct Scan {
     Kept         kept;                 // only touched while opening
     struct Scan *next;
 };
+
+// What a slot pushed last.  Only compared: the task may be gone.
+typedef struct Habit { const Task *task; int strand; } Habit;
 
 typedef struct Tally { u64 table; ScanFigures figures; char name[64]; } Tally;
 
@@ -147,6 +174,7 @@ struct Network {
     int             n_tallies;
     u64             n_rides;
     void          **scratch;           // by slot
+    Habit          *habits;            // by slot
     Ahead          *ahead;
     Helpers        *helpers;           // its idle threads, for parts of anybody's work
 };
@@ -163,6 +191,7 @@ static bool is_stopped(const Rider *rider)
 static void want_nothing(Rider *rider)
 {
     memset(rider->wants, 0, (size_t)rider->launch->source->n_chunks * sizeof(bool));
+    rider->scan->n_wanting -= rider->n_wanted > 0;
     rider->n_wanted = 0;
     rider->rows_left = 0;
 }
@@ -208,7 +237,7 @@ static void take_seat(Task *task, Rider *rider, int chunk)
                                                            .rows_left = rider->rows_left };
     rider->wants[chunk] = false;
     if (rider->asked && rider->asked[chunk]) rider->bytes_ahead -= launch_column_bytes(launch, chunk);
-    rider->n_wanted--;
+    rider->scan->n_wanting -= --rider->n_wanted == 0;
     rider->rows_left -= task->chunk->n_rows;
     rider->rows_open += task->chunk->n_rows;
     rider->n_tasks++;
@@ -344,10 +373,21 @@ static void weave_riders(Network *network, Scan *scan, Task *task)
     scan->is_opening = true;
     pthread_mutex_unlock(&network->lock);
     seats_weave(&task->seating, task->chunk, &scan->kept);
-    task->paces = calloc((size_t)task->seating.n_cubes + 1, sizeof *task->paces);
     pthread_mutex_lock(&network->lock);
     scan->is_opening = false;
     note_woven(&task->seating);
+}
+
+// The first seats.
+static int n_outside_cubes(const Seating *seating)
+{
+    return seating->n_cubes ? seating->cubes[0].first_seat : seating->n_seats;
+}
+
+static void make_strands(Task *task)
+{
+    task->n_strands = task->seating.n_cubes + (n_outside_cubes(&task->seating) > 0);
+    task->strands = calloc((size_t)task->n_strands, sizeof *task->strands);
 }
 
 // One that got nothing yet.  It is asked for with every slice: where there is none, all riders are looked at once only.
@@ -409,12 +449,15 @@ static Task *open_chunk(Network *network, Scan *scan)
     }
     scan->cursor = number + 1;
     scan->least_rows = shortest_rider(scan);
+    scan->n_crowd = task->seating.n_seats;
     count_task(network, task);
     for (int s = 0; s < task->seating.n_seats; s++)
         if (task->seating.seats[s].rider->n_unseen)
             read_ahead(network, task->seating.seats[s].rider, task->seating.seats[s].chunk);
     weave_riders(network, scan, task);
+    make_strands(task);
     count_woven(network, task);
+    task->open_ms = time_now_ms();
     task->next = scan->tasks;
     scan->tasks = task;
     return task;
@@ -435,8 +478,10 @@ static void close_task(Task *task)
         if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
         finish_if_done(rider);
     }
+    task->scan->closed_ms = time_now_ms();
+    task->scan->chunk_ms = task->scan->closed_ms - task->open_ms;
     seats_release(&task->seating);
-    free(task->paces);
+    free(task->strands);
     free(task->gates);
     free(task->seating.seats);
     free(task);
@@ -444,17 +489,38 @@ static void close_task(Task *task)
 
 // ---- slices ---------------------------------------------------------------------------------------------------------
 
-typedef struct Slice { Task *task; u32 first, end; } Slice;
+typedef struct Slice { Task *task; int strand; u32 first, end; } Slice;
 
-static bool has_slice(const Scan *scan)
+// Of all strands.
+static u64 rows_to_push(const Task *task)
+{
+    u64 n_rows = 0;
+    for (int p = 0; p < task->n_strands; p++) n_rows += task->chunk->n_rows - task->strands[p].next_row;
+    return n_rows;
+}
+
+static bool is_cube(const Task *task, int strand) { return strand < task->seating.n_cubes; }
+
+// In a crowd that has just had a chunk, and of which many are gone, until when the next chunk is not to be opened; 0:
+// now.  Clients whose queries ended come back within a moment with others.  A chunk costs about the same for few and
+// for many, so one that is opened at once for the few that are there is one more.  Meanwhile threads are free for those
+// that are on their way.  The wait ends when most of them are there, or when for a while none came or went, and at the
+// latest when it has taken as long as a chunk.
+static double gathers_until(const Network *network, const Scan *scan)
+{
+    if (scan->n_crowd <= CROWD || scan->n_wanting >= GATHERED(scan->n_crowd) || !network->n_threads) return 0;
+    const double most_ms = MIN_OF(scan->chunk_ms, GATHER_MOST_MS), gap_ms = MAX_OF(GAP_SHARE * most_ms, GAP_LEAST_MS);
+    const double quiet_ms = MAX_OF(scan->stirred_ms, scan->closed_ms) + gap_ms;
+    const double until_ms = MIN_OF(quiet_ms, scan->closed_ms + most_ms);
+    return time_now_ms() < until_ms ? until_ms : 0;
+}
+
+static bool has_slice(const Network *network, const Scan *scan)
 {
     if (!scan->is_shared && scan->n_pushing >= scan->max_threads) return false;
     for (const Task *task = scan->tasks; task; task = task->next)
-        if (task->next_row < task->chunk->n_rows) return true;
-    if (scan->is_opening) return false;
-    for (const Rider *rider = scan->riders; rider; rider = rider->next)
-        if (rider->n_wanted) return true;
-    return false;
+        if (rows_to_push(task)) return true;
+    return !scan->is_opening && scan->n_wanting && !gathers_until(network, scan);
 }
 
 // Riders are not looked at here: there may be thousands, and a scan is chosen for each slice.
@@ -465,45 +531,47 @@ static Scan *choose_scan(Network *network)
     u64        best_rows = 0;
     for (Scan *scan = network->scans; scan; scan = scan->next) {
         const u64 rows = by_age ? scan->waited_since : scan->least_rows;
-        if ((best && rows >= best_rows) || !has_slice(scan)) continue;
+        if ((best && rows >= best_rows) || !has_slice(network, scan)) continue;
         best = scan, best_rows = rows;
     }
     return best;
 }
 
-// The first seats.
-static int n_outside_cubes(const Seating *seating)
+// So many that ROWS of them take no longer than SLICE_NS, but LEAST at least.
+static u32 rows_in_time(u32 rows, double row_ns, u32 least)
 {
-    return seating->n_cubes ? seating->cubes[0].first_seat : seating->n_seats;
+    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), least);
+}
+
+static u32 cube_slice_rows(const Task *task, int strand)
+{
+    const u32 row_ps = atomic_load_explicit(&task->strands[strand].row_ps, memory_order_relaxed);
+    return row_ps ? rows_in_time(task->chunk->n_rows, row_ps * 1e-3, SLICE_SHARED) : SLICE_SHARED;
 }
 
 // So many rows that the slice takes neither longer than SLICE_NS nor, with a new rider in it, an unknown time.
-static u32 slice_rows(const Task *task)
+static u32 shared_slice_rows(const Task *task)
 {
     const Seating *seating = &task->seating;
-    const bool is_cube = seating->n_cubes && !seating->n_groups && !seating->n_plain && !seating->n_fused;
-    u32 rows = is_cube                                 ? SLICE_CUBE
-               : seating->n_groups || seating->n_cubes ? SLICE_WOVEN
-               : seating->n_seats > 1                  ? SLICE_SHARED
-                                                       : SLICE_ROWS;
+    const int      n_shared = n_outside_cubes(seating);
+    u32 rows = seating->n_groups ? SLICE_WOVEN : n_shared > 1 ? SLICE_SHARED : SLICE_ROWS;
     double row_ns = 0;
-    for (int s = 0; s < n_outside_cubes(seating); s++) {
+    for (int s = 0; s < n_shared; s++) {
         if (atomic_load_explicit(&task->gates[s].is_shut, memory_order_relaxed)) continue;
         const u32 row_ps = atomic_load_explicit(&seating->seats[s].rider->row_ps, memory_order_relaxed);
-        if (!row_ps) rows = SLICE_FIRST;
-        row_ns += row_ps * 1e-3;
-    }
-    for (int c = 0; c < seating->n_cubes; c++) {
-        const u32 row_ps = atomic_load_explicit(&task->paces[c], memory_order_relaxed);
         if (!row_ps) rows = SLICE_FIRST;
         row_ns += row_ps * 1e-3;
     }
     // A slice costs each rider something, however few its rows are: its code and its join tables have left the cache
     // since the slice before.  256 riders of different shapes took 61 ms of CPU time each with slices of 1,024 rows, 38
     // with 16,384.  So the more riders, the more rows at least.
-    const u32 n_served = (u32)(n_outside_cubes(seating) + seating->n_cubes);
-    const u32 least = MIN_OF(MAX_OF(n_served * SLICE_WORTH & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST), SLICE_MOST_LEAST);
-    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), least);
+    const u32 worth = (u32)n_shared * SLICE_WORTH & ~(u32)(SLICE_LEAST - 1);
+    return rows_in_time(rows, row_ns, MIN_OF(MAX_OF(worth, SLICE_LEAST), SLICE_MOST_LEAST));
+}
+
+static u32 slice_rows(const Task *task, int strand)
+{
+    return is_cube(task, strand) ? cube_slice_rows(task, strand) : shared_slice_rows(task);
 }
 
 // The one that is nearest to its end; SKIP < 0.  Else the SKIP-th.
@@ -511,37 +579,61 @@ static Task *unfinished(const Scan *scan, int skip)
 {
     Task *chosen = NULL;
     for (Task *task = scan->tasks; task; task = task->next) {
-        const u32 left = task->chunk->n_rows - task->next_row;
+        const u64 left = rows_to_push(task);
         if (!left) continue;
         if (skip == 0) return task;
         if (skip > 0) skip--;
-        else if (!chosen || left < chosen->chunk->n_rows - chosen->next_row) chosen = task;
+        else if (!chosen || left < rows_to_push(chosen)) chosen = task;
     }
     return chosen;
 }
 
-// Of a table of few chunks all would soon be open, each with fewer riders.  In a crowd there are always newcomers: each
-// open chunk would get those of a short while only, and riders would wait for many chunks to end.  Two, so that some
-// threads push one while another weaves the riders of the next.
+// Of a table of few chunks all would soon be open, each with fewer riders.
 static int most_open(const Scan *scan)
 {
-    if (scan->n_riders > CROWD) return 2;
     return MIN_OF(MAX_OF(scan->riders->launch->source->n_chunks / OPEN_SHARE, 2), MOST_OPEN);
 }
 
-// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to most_open;
-// when there are so many, the one that
+// In a crowd there are always newcomers: each open chunk would get those of a short while only, and riders would wait
+// for many chunks to end.  So newcomers wait for the end of the open one, unless that takes long.
+static bool may_open(const Scan *scan, int n_open)
+{
+    if (scan->n_riders <= CROWD) return n_open < most_open(scan);
+    double opened_ms = 0;
+    for (const Task *task = scan->tasks; task; task = task->next) opened_ms = MAX_OF(opened_ms, task->open_ms);
+    const double patience_ms = MAX_OF(PATIENCE_CHUNKS * scan->chunk_ms, PATIENCE_MS);
+    return n_open < 2 && time_now_ms() > opened_ms + MIN_OF(patience_ms, PATIENCE_MOST_MS);
+}
+
+// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, if it may be;
+// else, the one that
 // ends first is hurried, since with turns all of them would end late.
 static Task *open_task(Scan *scan)
 {
     int n_open = 0;
-    for (Task *task = scan->tasks; task; task = task->next) n_open += task->next_row < task->chunk->n_rows;
+    for (Task *task = scan->tasks; task; task = task->next) n_open += rows_to_push(task) > 0;
     const bool is_awaited = n_open && !scan->is_opening && newcomer(scan);
-    if (!n_open || (is_awaited && n_open < most_open(scan))) return NULL;
-    return unfinished(scan, is_awaited ? -1 : (int)(scan->n_slices++ % (u64)n_open));
+    if (!n_open || (is_awaited && may_open(scan, n_open))) return NULL;
+    const bool hurries = is_awaited || scan->n_riders > CROWD;
+    return unfinished(scan, hurries ? -1 : (int)(scan->n_slices++ % (u64)n_open));
 }
 
-static bool take_slice(Network *network, Slice *slice)
+// The slot's strand while it has rows; else the one that fewest threads are in, and of those the one with most rows.
+static int choose_strand(const Task *task, const Habit *habit)
+{
+    int chosen = -1;
+    for (int p = 0; p < task->n_strands; p++) {
+        const Strand *strand = &task->strands[p], *best = &task->strands[MAX_OF(chosen, 0)];
+        if (strand->next_row >= task->chunk->n_rows) continue;
+        if (habit->task == task && habit->strand == p) return p;
+        if (chosen < 0 || strand->n_pushing < best->n_pushing ||
+            (strand->n_pushing == best->n_pushing && strand->next_row < best->next_row))
+            chosen = p;
+    }
+    return MAX_OF(chosen, 0);          // a chunk without rows has none to choose
+}
+
+static bool take_slice(Network *network, int slot, Slice *slice)
 {
     for (;;) {
         Scan *scan = choose_scan(network);
@@ -549,10 +641,14 @@ static bool take_slice(Network *network, Slice *slice)
         Task *task = open_task(scan);
         if (!task) task = open_chunk(network, scan);
         if (!task) continue;           // its riders were all stopped: they want nothing now
-        const u32 rows = slice_rows(task);
-        *slice = (Slice){ task, task->next_row, MIN_OF(task->next_row + rows, task->chunk->n_rows) };
-        task->next_row = slice->end;
-        task->n_pushing++;
+        const int p = choose_strand(task, &network->habits[slot]);
+        Strand     *strand = &task->strands[p];
+        const u32 rows = slice_rows(task, p), left = task->chunk->n_rows - strand->next_row;
+        *slice = (Slice){ task, p, strand->next_row, strand->next_row + MIN_OF(rows, left) };
+        strand->next_row = slice->end;
+        strand->n_pushing++;
+        if (!rows_to_push(task)) scan->closed_ms = time_now_ms();
+        network->habits[slot] = (Habit){ task, p };
         scan->n_pushing++;
         scan->waited_since = network->turn++;
         return true;
@@ -616,7 +712,7 @@ static Gate *enter_any(Gate *gates, int n_gates)
     return NULL;
 }
 
-static double push_fused(const Slice *slice, int slot, double start_ms)
+static void push_fused(const Slice *slice, int slot, double start_ms)
 {
     const Task *task = slice->task;
     for (int f = 0; f < task->seating.n_fused; f++) {
@@ -624,38 +720,40 @@ static double push_fused(const Slice *slice, int slot, double start_ms)
         fuse_push(seats->fused, seats->chunks, &task->gates[seats->first_seat], slot, slice->first, slice->end);
         start_ms = note_since(slice, seats->first_seat, seats->n_members, start_ms);
     }
-    return start_ms;
 }
 
-static void push_cubes(const Slice *slice, int slot, double start_ms)
+// A thread that was put aside meanwhile says nothing about the cube: the next slice would be too short.
+static void note_pace(Strand *strand, double time_ms, u32 n_rows)
 {
-    const Task *task = slice->task;
-    for (int c = 0; c < task->seating.n_cubes; c++) {
-        const CubeSeats *seats = &task->seating.cubes[c];
-        Gate            *gate = enter_any(&task->gates[seats->first_seat], seats->n_members);
-        if (!gate) continue;
-        cube_push(seats->run, slot, slice->first, slice->end);
-        gate_leave(gate);
-        const double now_ms = time_now_ms();
-        atomic_store_explicit(&task->paces[c], row_ps_of(now_ms - start_ms, slice->end - slice->first),
-                              memory_order_relaxed);
-        start_ms = now_ms;
-    }
+    const u32 before = atomic_load_explicit(&strand->row_ps, memory_order_relaxed);
+    const u32 row_ps = row_ps_of(time_ms, n_rows);
+    const u32 most = before && before < UINT32_MAX / 2 ? 2 * before : UINT32_MAX;
+    atomic_store_explicit(&strand->row_ps, MIN_OF(row_ps, most), memory_order_relaxed);
 }
 
-// Members of a cube learn of their rows once for a chunk: there may be thousands, and slices are short.
-static void fold_cubes(Task *task, int slot)
+static void push_cube(const Slice *slice, int slot)
 {
-    const Slice whole = { task, 0, task->chunk->n_rows };
-    for (int c = 0; c < task->seating.n_cubes; c++) {
-        const CubeSeats *cube = &task->seating.cubes[c];
-        const double     time_ms = atomic_load_explicit(&task->paces[c], memory_order_relaxed) * 1e-9 * whole.end;
-        cube_fold(cube->run, cube->numbers, cube->chunks, cube->n_members, &task->gates[cube->first_seat], slot);
-        note_members(&whole, cube->first_seat, cube->n_members, time_ms);
-    }
+    const Task      *task = slice->task;
+    const CubeSeats *seats = &task->seating.cubes[slice->strand];
+    const double     start_ms = time_now_ms();
+    Gate            *gate = enter_any(&task->gates[seats->first_seat], seats->n_members);
+    if (!gate) return;
+    cube_push(seats->run, slot, slice->first, slice->end);
+    gate_leave(gate);
+    note_pace(&task->strands[slice->strand], time_now_ms() - start_ms, slice->end - slice->first);
 }
 
-static void push_slice(Network *network, const Slice *slice, int slot)
+// Members of a cube learn of their rows once for a chunk: there may be thousands.
+static void fold_cube(Task *task, int strand, int slot)
+{
+    const CubeSeats *cube = &task->seating.cubes[strand];
+    const Slice      whole = { task, strand, 0, task->chunk->n_rows };
+    const double time_ms = atomic_load_explicit(&task->strands[strand].row_ps, memory_order_relaxed) * 1e-9 * whole.end;
+    cube_fold(cube->run, cube->numbers, cube->chunks, cube->n_members, &task->gates[cube->first_seat], slot);
+    note_members(&whole, cube->first_seat, cube->n_members, time_ms);
+}
+
+static void push_shared(Network *network, const Slice *slice, int slot)
 {
     const Task *task = slice->task;
     double      start_ms = push_plain(slice, slot, time_now_ms());
@@ -668,8 +766,35 @@ static void push_slice(Network *network, const Slice *slice, int slot)
         start_ms = note_since(slice, seat, group->n_members, start_ms);
         seat += group->n_members;
     }
-    start_ms = push_fused(slice, slot, start_ms);
-    push_cubes(slice, slot, start_ms);
+    push_fused(slice, slot, start_ms);
+}
+
+static void push_slice(Network *network, const Slice *slice, int slot)
+{
+    if (is_cube(slice->task, slice->strand)) push_cube(slice, slot);
+    else push_shared(network, slice, slot);
+}
+
+static bool is_pushed(const Task *task)
+{
+    for (int p = 0; p < task->n_strands; p++)
+        if (task->strands[p].next_row < task->chunk->n_rows || task->strands[p].n_pushing) return false;
+    return true;
+}
+
+// The last one out of a cube adds up its cells; the last one out of all strands closes the task.
+static void give_back(Network *network, const Slice *slice, int slot)
+{
+    Task *task = slice->task;
+    Strand *strand = &task->strands[slice->strand];
+    task->scan->n_pushing--;
+    if (is_cube(task, slice->strand) && strand->n_pushing == 1 && strand->next_row >= task->chunk->n_rows) {
+        pthread_mutex_unlock(&network->lock);
+        fold_cube(task, slice->strand, slot);
+        pthread_mutex_lock(&network->lock);
+    }
+    strand->n_pushing--;
+    if (is_pushed(task)) close_task(task);
 }
 
 static int take_slot(Network *network)
@@ -704,25 +829,43 @@ static void push_while(Network *network, const Rider *own)
     Slice slice;
     if (!network->n_free) return;
     const int slot = take_slot(network);
-    while ((!own || may_push(network, own)) && take_slice(network, &slice)) {
+    while ((!own || may_push(network, own)) && take_slice(network, slot, &slice)) {
         if (network->n_idle && network->n_free && choose_scan(network)) pthread_cond_signal(&network->has_work);
         pthread_mutex_unlock(&network->lock);
         push_slice(network, &slice, slot);
         pthread_mutex_lock(&network->lock);
-        Task *task = slice.task;
-        task->scan->n_pushing--;
-        if (task->seating.n_cubes && task->n_pushing == 1 &&
-            task->next_row >= task->chunk->n_rows) {  // the last one out
-            pthread_mutex_unlock(&network->lock);
-            fold_cubes(task, slot);
-            pthread_mutex_lock(&network->lock);
-        }
-        if (--task->n_pushing == 0 && task->next_row >= task->chunk->n_rows) close_task(task);
+        give_back(network, &slice, slot);
     }
     network->slot_taken[slot] = false;
     network->n_free++;
     if (network->n_idle && choose_scan(network))
         pthread_cond_signal(&network->has_work);  // somebody else must go on
+}
+
+static struct timespec time_in(double wait_ms)
+{
+    const i64       wait_ns = (i64)(wait_ms * 1e6);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += wait_ns / 1000000000, until.tv_nsec += wait_ns % 1000000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    return until;
+}
+
+// Until there is some, or until a crowd that gathers is no longer to be waited for.
+static void wait_for_work(Network *network)
+{
+    double until_ms = 0;
+    for (const Scan *scan = network->scans; scan; scan = scan->next) {
+        const double own_ms = scan->n_wanting ? gathers_until(network, scan) : 0;
+        if (own_ms && (!until_ms || own_ms < until_ms)) until_ms = own_ms;
+    }
+    if (!until_ms) {
+        pthread_cond_wait(&network->has_work, &network->lock);
+        return;
+    }
+    const struct timespec until = time_in(MAX_OF(until_ms - time_now_ms(), 0) + WAIT_LEAST_MS);
+    pthread_cond_timedwait(&network->has_work, &network->lock, &until);
 }
 
 static void *worker(void *context)
@@ -739,7 +882,7 @@ static void *worker(void *context)
             continue;
         }
         network->n_idle++;
-        pthread_cond_wait(&network->has_work, &network->lock);
+        wait_for_work(network);
         network->n_idle--;
     }
     pthread_mutex_unlock(&network->lock);
@@ -809,6 +952,8 @@ static void get_on(Network *network, Rider *rider)
     if (rider->next) rider->next->link = &rider->next;
     rider->scan->riders = rider;
     rider->scan->n_riders++;
+    rider->scan->n_wanting += rider->n_wanted > 0;
+    rider->scan->stirred_ms = time_now_ms();
     rider->scan->least_rows = MIN_OF(rider->scan->least_rows, rows_to_end(rider));
     rider->scan->has_newcomers = true;
     Tally *tally = tally_of(network, rider->launch->scanned);
@@ -820,6 +965,7 @@ static void get_off(Network *network, Rider *rider)
     Scan *scan = rider->scan;
     *rider->link = rider->next;
     if (rider->next) rider->next->link = rider->link;
+    scan->stirred_ms = time_now_ms();
     if (--scan->n_riders <= CROWD) scan->least_rows = shortest_rider(scan);
     if (scan->n_riders > 0) return;
     Scan **at = &network->scans;
@@ -832,11 +978,7 @@ static void get_off(Network *network, Rider *rider)
 // Sees its stop flag now and then, less often the more ride with it; Device.wake does not wait for that.
 static void wait_a_little(Network *network, Rider *rider)
 {
-    struct timespec until;
-    const i64       wait_ns = (i64)WAKE_MS * 1000000 * (1 + rider->scan->n_riders / WAKE_SHARE);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += wait_ns / 1000000000, until.tv_nsec += wait_ns % 1000000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    const struct timespec until = time_in(WAKE_MS * (1.0 + rider->scan->n_riders / WAKE_SHARE));
     pthread_cond_timedwait(&rider->done, &network->lock, &until);
     if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
     finish_if_done(rider);
@@ -869,8 +1011,8 @@ static bool shut_gate(Rider *rider, Task *task)
         }
     }
     if (!is_in || !is_last) return is_out;
-    task->next_row = task->chunk->n_rows;                      // nobody wants the rest
-    if (task->n_pushing) return false;
+    for (int p = 0; p < task->n_strands; p++) task->strands[p].next_row = task->chunk->n_rows; // nobody wants the rest
+    if (!is_pushed(task)) return false;
     close_task(task);
     return true;
 }
@@ -1032,6 +1174,7 @@ Network *network_new(int n_threads)
     network->slot_taken = calloc((size_t)network->n_slots, sizeof(bool));
     network->threads = calloc((size_t)network->n_slots, sizeof(pthread_t));
     network->scratch = calloc((size_t)network->n_slots, sizeof(void *));
+    network->habits = calloc((size_t)network->n_slots, sizeof *network->habits);
     network->ahead = ahead_new();
     network->helpers = helpers_new(wake_helpers, network);
     for (int t = 0; t < network->n_slots; t++) {               // one for each slot: the callers' threads may be waiting
@@ -1058,6 +1201,7 @@ void network_free(Network *network)
     free(network->threads);
     for (int t = 0; t < network->n_slots; t++) free(network->scratch[t]);
     free(network->scratch);
+    free(network->habits);
     free(network->tallies);
     ahead_free(network->ahead);
     helpers_free(network->helpers);

@@ -8,8 +8,8 @@
 // against what its riders would cost in bodies over columns, or without one.
 //
 // Where the cells of a body do not fit, half of its riders are tried, and the others are the next body; but riders of a
-// body over columns first see whether one over joins takes all of them.  How many fitted last time is kept, so that
-// what is known to fail is not tried each time.
+// body over columns first see whether one over joins takes all of them.  How many fitted last time is kept, and how
+// many did not, so that what is known to fail is not tried each time.
 
 #include "share/choose_int.h"
 
@@ -202,18 +202,24 @@ static ShareRoom *new_room(ShareKept *kept, const BodyGroup *group)
     if (kept->n_rooms == ROOMS_MOST) kept->n_rooms = 0;
     if (!kept->rooms) kept->rooms = calloc(ROOMS_MOST, sizeof *kept->rooms);
     ShareRoom *room = &kept->rooms[kept->n_rooms++];
-    *room = (ShareRoom){ .shape = group->hash, .way = (int)group->way, .n_most = INT_MAX };
+    *room = (ShareRoom){ .shape = group->hash, .way = (int)group->way, .n_most = INT_MAX, .n_refused = INT_MAX };
     return room;
 }
 
+// As many as fitted are tried again, and a few more as long as so many were not refused: riders that find the same body
+// from choice to choice need no new one.
 static void note_room(Choosing *choosing, const BodyGroup *group, int n, ShareMade made)
 {
     ShareRoom *room = find_room(choosing->kept, group);
     if (made == SHARE_TOO_MANY) {
         if (!room) room = new_room(choosing->kept, group);
-        room->n_most = MIN_OF(room->n_most, n / 2), room->n_passed_over = 0;
+        if (room->n_fitted >= n) room->n_fitted = 0;
+        room->n_refused = MIN_OF(room->n_refused, n);
+        room->n_most = MIN_OF(room->n_most, room->n_fitted ? room->n_fitted : n / 2), room->n_passed_over = 0;
     } else if (room && made != SHARE_NO && n >= room->n_most) {
-        room->n_most += room->n_most / 4 + 1, room->n_passed_over = 0;
+        const int more = room->n_most + room->n_most / 4 + 1;
+        room->n_fitted = n;
+        if (more < room->n_refused) room->n_most = more, room->n_passed_over = 0;
     }
 }
 
@@ -225,7 +231,7 @@ static int most_of(Choosing *choosing, const BodyGroup *group, int n)
     n = MIN_OF(n, limits->most);
     if (!room || n <= room->n_most) return n;
     if (++room->n_passed_over < TRIED_AGAIN) return room->n_most;
-    room->n_most = MAX_OF(limits->least, 2 * room->n_most), room->n_passed_over = 0;
+    room->n_most = MAX_OF(limits->least, 2 * room->n_most), room->n_refused = INT_MAX, room->n_passed_over = 0;
     return MIN_OF(n, room->n_most);
 }
 

@@ -91,6 +91,7 @@ typedef struct ShareRoom {             // what was found out about a shape
     u64 shape;
     int way;
     int n_most;                        // riders that may find room in one body, as far as is known
+    int n_fitted, n_refused;           // as many as did not long ago, 0: none; and that did not
     int n_passed_over;                 // times since then that there were more
 } ShareRoom;
 

@@ -1,5 +1,5 @@
-// test_crowd.c - thousands of sessions: tasks that tell when they are done, threads that the system refuses, and
-// timeouts, of which each stops its own query.
+// test_crowd.c - thousands of sessions: tasks that tell when they are done, crowds that ride together, threads that the
+// system refuses, and timeouts, of which each stops its own query.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -91,6 +91,72 @@ TEST(one_thread_drives_many_sessions)
     CHECK_INT(n_right, 2 * N_QUERIES);
     CHECK_INT(n_notified, N_QUERIES);                      // each once
     for (int i = 0; i < N_SESSIONS; i++) weft_disconnect(slots[i].session);
+    weft_close(db);
+}
+
+// ---- a crowd rides together -----------------------------------------------------------------------------------------
+
+enum { N_CROWD = 96, N_CROWD_QUERIES = 1000, CROWD_ROWS = 1000000 };
+
+static void ask_crowd(Slot *slot, int number)
+{
+    char sql[100];
+    slot->least = number % 997;
+    snprintf(sql, sizeof sql, "select count(*), sum(a * b) from big where a > %d", slot->least);
+    CHECK_INT(weft_submit_notify(slot->session, sql, on_done, slot, &slot->task, &error), WEFT_OK);
+}
+
+static ScanFigures figures_of_big(void)
+{
+    Arena *arena = arena_new(NULL, "figures");
+    DeviceFigures all;
+    ScanFigures found = { 0 };
+    db->cpu->list(db->cpu, arena, &all);
+    for (int s = 0; s < all.n_scans; s++)
+        if (strcmp(all.scans[s].table, "big") == 0) found = all.scans[s];
+    arena_free(arena);
+    return found;
+}
+
+static int n_right;
+
+// Returns how many queries a chunk was for, about.
+static int ride_crowd(Slot *slots)
+{
+    const ScanFigures before = figures_of_big();
+    int n_submitted = 0;
+    for (int i = 0; i < N_CROWD; i++) ask_crowd(&slots[i], n_submitted++);
+    for (int ended = 0; ended < N_CROWD_QUERIES; ended++) {
+        Slot *slot = next_done();
+        weft_result *result = NULL;
+        CHECK_INT(weft_wait(slot->task, &result, &error), WEFT_OK);
+        n_right += result && weft_result_column(result, 0)->i64[0] == CROWD_ROWS / 1000 * (999 - slot->least);
+        weft_result_free(result);
+        if (n_submitted < N_CROWD_QUERIES) ask_crowd(slot, n_submitted++);
+    }
+    const ScanFigures after = figures_of_big();
+    CHECK_INT(after.chunks_ridden - before.chunks_ridden, N_CROWD_QUERIES);
+    return N_CROWD_QUERIES / (int)(after.chunks_read - before.chunks_read);
+}
+
+// Queries that ended together are waited for when their clients come back with others: else most chunks are opened for
+// the few that come first.  On a busy machine some clients come late, so one crowd of several will do.
+TEST(clients_that_come_back_ride_together)
+{
+    static Slot slots[N_CROWD];
+    int n_together = 0, n_tries = 0;
+    open_db();
+    done = NULL, n_right = 0;
+    weft_session *session = connect();
+    weft_query(session, "create table big as select g % 1000 as a, g as b from generate_series(1, 1000000) as s (g)",
+               NULL, &error);
+    CHECK_INT(error.status, WEFT_OK);
+    for (int i = 0; i < N_CROWD; i++) slots[i].session = connect();
+    for (; n_tries < 5 && n_together < N_CROWD / 3; n_tries++) n_together = ride_crowd(slots);
+    CHECK_INT(n_right, n_tries * N_CROWD_QUERIES);
+    CHECK(n_together >= N_CROWD / 3);
+    for (int i = 0; i < N_CROWD; i++) weft_disconnect(slots[i].session);
+    weft_disconnect(session);
     weft_close(db);
 }
 

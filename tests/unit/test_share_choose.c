@@ -188,6 +188,24 @@ TEST(where_cells_do_not_fit_half_are_tried_and_that_is_kept)
     end();
 }
 
+// A body that is the one of the choice before need not be made again, so its riders stay the same.
+TEST(as_many_as_fitted_are_one_body_again)
+{
+    begin();
+    for (int r = 0; r < 200; r++) add_rider(&share_cpu_costs, SHARE_BIT(SHARE_JOINS), 0, 0.9);
+    fake.n_fit = 90;
+    for (int c = 0; c < 8; c++) choose(&share_cpu_costs);
+    const int n_first = choose(&share_cpu_costs).units[0].n_riders;
+    CHECK(n_first > 45 && n_first <= 90);
+    for (int c = 0; c < 8; c++) {
+        fake.n_asked = 0, fake.most_asked = 0;
+        const ShareChoice choice = choose(&share_cpu_costs);
+        CHECK_INT(choice.units[0].n_riders, n_first);
+        CHECK_INT(fake.n_asked, choice.n_units);           // none was refused
+    }
+    end();
+}
+
 TEST(a_body_over_columns_that_does_not_fit_is_left_to_one_over_joins)
 {
     begin();
