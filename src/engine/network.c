@@ -864,7 +864,8 @@ static void wait_for_work(Network *network)
         pthread_cond_wait(&network->has_work, &network->lock);
         return;
     }
-    const struct timespec until = time_in(MAX_OF(until_ms - time_now_ms(), 0) + WAIT_LEAST_MS);
+    const double          wait_ms = until_ms - time_now_ms();
+    const struct timespec until = time_in(MAX_OF(wait_ms, 0) + WAIT_LEAST_MS);
     pthread_cond_timedwait(&network->has_work, &network->lock, &until);
 }
 
