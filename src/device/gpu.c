@@ -44,25 +44,6 @@ static void give_pinned_slot(Gpu *gpu, const u8 *slot)
     pthread_mutex_unlock(&gpu->slots_lock);
 }
 
-// Making an event takes the driver longer than all that is done with it.
-static weft_status take_event(Gpu *gpu, GpuEvent *event, Error *err)
-{
-    pthread_mutex_lock(&gpu->slots_lock);
-    *event = gpu->n_events ? gpu->events[--gpu->n_events] : NULL;
-    pthread_mutex_unlock(&gpu->slots_lock);
-    if (!*event) GPU_TRY(gpu, EventCreate, (event, GPU_EVENT_DISABLE_TIMING), err);
-    return WEFT_OK;
-}
-
-static void give_event(Gpu *gpu, GpuEvent event)
-{
-    pthread_mutex_lock(&gpu->slots_lock);
-    const bool has_room = gpu->n_events < N_EVENTS_KEPT;
-    if (has_room) gpu->events[gpu->n_events++] = event;
-    pthread_mutex_unlock(&gpu->slots_lock);
-    if (!has_room) gpu->calls->EventDestroy(event);
-}
-
 static GpuRun *new_run(Gpu *gpu, Launch *launch)
 {
     GpuRun      *run = calloc(1, sizeof *run);
@@ -119,9 +100,11 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
     weft_status status = launch_open(run, err);
     if (!status) status = scan_ride(run, err);
     if (!status) launch_admit_others(run);           // its columns need no more room
-    if (!status) status = launch_ask_back(run, err);
+    if (!status && !run->pack) status = launch_write(run, err);            // it was in no run: no chunk is wanted
+    if (!status && !run->pack) status = launch_ask_back(run, err);
     if (!status) status = scan_wait(run, err);
     if (!status) status = launch_results(run, again, err);
+    pack_leave(run);
     if (status) run_wait_quietly(run);
     // Else with its rows, when they are no longer wanted.
     if (status || *again || !run->launch->out.keeps_rows) launch_close(run);
@@ -171,13 +154,13 @@ static weft_status run_launch(GpuRun *run, Error *err)
     TRY(kernel_get(gpu, run, err));
     TRY(kernel_shape(gpu, run, err));
     run->launch->out.compile_ms = time_now_ms() - start;
-    TRY(take_event(gpu, &run->done, err));
+    TRY(event_take(gpu, &run->done, err));
     run->is_timed = run->launch->is_explained;
     weft_status status = run_until_done(run, err);
     timers_read(run);
     run->launch->out.time_ms = time_now_ms() - start - run->launch->out.compile_ms;
     if (!status && run->launch->is_explained && run->launch->woven->n_counts) status = count_steps(run, err);
-    give_event(gpu, run->done);
+    event_give(gpu, run->done);
     return status;
 }
 
@@ -426,6 +409,7 @@ static void close_driver(Gpu *gpu)
     units_free(gpu);
     kernels_free(gpu);
     schedule_close(gpu);
+    packs_close(gpu, is_here);
     if (is_here) close_memory(gpu);
     gpu_leave(gpu, before);
 }

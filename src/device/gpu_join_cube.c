@@ -624,7 +624,10 @@ static weft_status send_all(Wave *wave, GpuJoinCube *cube, const int *chunks, in
     Error      ignored = { 0 };
     const bool is_told = !end_sending(gpu, shape, stream, &ignored);
     if (!is_told) gpu_wait_for(gpu, stream);
-    if (!status) status = send_run(wave, cube, stream, &sent, chunks, n_chunks, err);
+    if (!status) {
+        packs_make(wave, cube, stream, cube->runs, cube->n_runs);
+        status = send_run(wave, cube, stream, &sent, chunks, n_chunks, err);
+    }
     free(sent.tables);
     return status;
 }
@@ -676,6 +679,7 @@ ShareMade gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, 
         *made = cube;
         return SHARE_DONE;
     }
+    packs_undo(wave, cube);
     gpu_join_cube_free(cube);
     return has_room ? SHARE_NO : SHARE_TOO_MANY;
 }
@@ -760,6 +764,7 @@ weft_status gpu_join_cube_launch(Wave *wave, const GpuJoinCube *cube, Error *err
         const Grid collects = schedule_one_round(gpu, &cube->collect.shape, cube->most_pairs, cube->n_collects);
         TRY(wave_launch(gpu, &cube->collect, first->stream, cube->collects_at, &collects, err));
     }
+    TRY(packs_fetch(wave, cube, err));
     tell(wave, cube, &grid);
     return WEFT_OK;
 }

@@ -48,9 +48,6 @@
 #define WAKE_MS     20
 #define WAKE_SHARE  16                 // as many riders as this look within WAKE_MS
 #define WAKE_MOST_MS 200
-#define CANCEL_MS       5.0
-#define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
-#define SPINNERS    4                  // unless so many do: asking takes the driver's locks
 #define RUN_BYTES        ((u64)4 << 20)    // of a run that streams, and for each rider
 #define RUN_RIDER_BYTES  ((u64)768 << 10)
 #define RUN_SHARE        8                 // of the pool: 1 / this, at most
@@ -252,12 +249,6 @@ static void gather_riders(Wave *wave, const GpuRun *leader)
     }
 }
 
-// More than the pool keeps.
-static bool passes_through(const Gpu *gpu, const GpuRun *run)
-{
-    return run->bytes_wanted > frames_total(gpu->frames) / 4 * 3;
-}
-
 // It takes several runs, at least where its columns are not in the pool.
 static bool is_long(const Gpu *gpu, const GpuRun *run)
 {
@@ -322,19 +313,17 @@ static void read_ahead(Wave *wave, const GpuRun *leader)
 
 static void *device_pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
-static GpuAddress block_address(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
-
 static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
 {
     KernelArgs args = { .row_end = chunk->chunk->n_rows,
                         .place = place,
-                        .tables = device_pointer(block_address(run, run->tables_at)),
-                        .state = device_pointer(block_address(run, run->state_at)),
-                        .common = device_pointer(block_address(run, 0)) };
-    if (run->is_counted) args.counts = device_pointer(block_address(run, run->counts_at));
+                        .tables = device_pointer(in_block(run, run->tables_at)),
+                        .state = device_pointer(in_block(run, run->state_at)),
+                        .common = device_pointer(in_block(run, 0)) };
+    if (run->is_counted) args.counts = device_pointer(in_block(run, run->counts_at));
     if (run->n_slots) {
-        args.groups = device_pointer(block_address(run, run->slots_at)), args.groups_mask = run->n_slots - 1;
-        args.group_words = device_pointer(block_address(run, run->words_at));
+        args.groups = device_pointer(in_block(run, run->slots_at)), args.groups_mask = run->n_slots - 1;
+        args.group_words = device_pointer(in_block(run, run->words_at));
     }
     return args;
 }
@@ -483,6 +472,36 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
     if (unit->sieve) gpu_sieve_hand_out(wave, unit->sieve, own);
 }
 
+// All that a cube's riders want goes through its kernel: none of them needs one of its own.
+static bool serves_all(const Wave *wave, const Unit *unit)
+{
+    for (int i = 0; i < unit->n_riders; i++) {
+        const GpuRun *run = wave->riders[unit->riders[i]];
+        int           n = 0;
+        for (int k = 0; k < unit->n_chunks; k++) {
+            const RunChunk *chunk = &wave->chunks[unit->chunks[k]];
+            n += wants_chunk(run, chunk->chunk, chunk->number);
+        }
+        if (n != run->n_wanted) return false;
+    }
+    return true;
+}
+
+// Those over joins have theirs.
+static void pack_cubes(Wave *wave, const Unit *units, int n_units)
+{
+    for (int u = 0; u < n_units; u++)
+        if (units[u].cube && serves_all(wave, &units[u])) gpu_cube_pack(wave, units[u].cube);
+}
+
+// Of riders that waited with it and are in no pack.
+static weft_status write_blocks(const Wave *wave, Error *err)
+{
+    for (int r = 0; r < wave->n_riders; r++)
+        if (!wave->riders[r]->pack) TRY(launch_write(wave->riders[r], err));
+    return WEFT_OK;
+}
+
 static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, int *riders, Error *err)
 {
     const int   n_units = units_choose(wave, units, riders);
@@ -490,6 +509,8 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     weft_status status = WEFT_OK;
     for (int u = 0; u < n_units && !status; u++)           // a sieve is at work while the rest is written
         if (units[u].sieve) status = gpu_sieve_begin(wave, units[u].sieve, err);
+    pack_cubes(wave, units, n_units);
+    if (!status) status = write_blocks(wave, err);
     for (int u = 0; u < n_units && !status; u++) write_unit(wave, &units[u], parts, chunks);
     if (!status) status = wave_gate(wave, err);
     if (!status) status = launch_all(wave, units, n_units, parts, err);
@@ -502,12 +523,13 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     return status;
 }
 
-// A rider that is done fetches its results in its own stream, which must not wait for later work of others.
-static bool is_last_run_of(const Wave *wave, const GpuRun *run)
+// A rider that is done fetches its results in its own stream, which must not wait for later work of others.  Those of a
+// pack are on their way.
+static weft_status end_rider(const Wave *wave, GpuRun *run, Error *err)
 {
-    int n = 0;
-    for (int k = 0; k < wave->n_chunks; k++) n += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
-    return n == run->n_wanted;
+    if (!run->pack) return wave_completes(wave, run) ? run_use_own_stream(run, err) : WEFT_OK;
+    run->at_stream = run->stream_number;
+    return WEFT_OK;
 }
 
 static weft_status launch_riders(Wave *wave, Error *err)
@@ -525,8 +547,7 @@ static weft_status launch_riders(Wave *wave, Error *err)
         status = gpu_check(gpu, gpu->calls->EventRecord(slot->done[s], gpu->streams[s]), "EventRecord", err);
         slot->streams |= 1u << s;
     }
-    for (int r = 0; r < wave->n_riders && !status; r++)
-        if (is_last_run_of(wave, wave->riders[r])) status = run_use_own_stream(wave->riders[r], err);
+    for (int r = 0; r < wave->n_riders && !status; r++) status = end_rider(wave, wave->riders[r], err);
     free(in_units);
     free(chunks);
     free(units);
@@ -552,7 +573,9 @@ static void run_wave(Wave *wave, bool is_prefetch)
     if (!status) wave_copy(wave);
     if (!status && !wave->is_failed) status = is_prefetch ? wave_gate(wave, &err) : launch_riders(wave, &err);
     if (status) wave_failed(wave, status, &err);
-    if (wave->is_failed) wait_for_failed_work(wave);
+    if (!wave->is_failed) return;
+    wait_for_failed_work(wave);
+    packs_undo(wave, NULL);
 }
 
 // ---- slots ----------------------------------------------------------------------------------------------------------
@@ -775,6 +798,7 @@ static void free_wave(Wave *wave)
     free(wave->riders);
     free(wave->new_copies);
     free(wave->held);
+    free(wave->packs);
     free(wave->staged.pieces);
     free(wave->straight.pieces);
     pthread_mutex_destroy(&wave->lock);
@@ -975,11 +999,8 @@ static void prefetch(Gpu *gpu, GpuRun *leader)
 
 static void wait_ms(Gpu *gpu, pthread_cond_t *condition, int ms)
 {
-    struct timespec until;
+    const struct timespec until = time_after_ms(ms);
     ASSERT(mutex_is_held(&gpu->lock));
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ms * 1000000l;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_cond_timedwait(condition, &gpu->lock, &until);
 }
 
@@ -1301,34 +1322,10 @@ weft_status scan_ride(GpuRun *run, Error *err)
     return status;
 }
 
-// The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.  It may even overtake
-// the copy that sets the flag to 0, where kernels of others come first: so it is said again.
-static void pass_on_cancel(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    gpu->calls->MemcpyHtoDAsync(block_address(run, offsetof(KernelCommon, cancel)), gpu->one, sizeof(u32),
-                             gpu->control_stream);
-}
-
 weft_status scan_wait(GpuRun *run, Error *err)
 {
-    Gpu         *gpu = run->gpu;
-    const double start = time_now_ms();
-    double       passed_on_ms = 0;
-    pthread_mutex_lock(&gpu->lock);
-    const double spin_ms = gpu->n_active <= SPINNERS ? SPIN_MS : 0;
-    pthread_mutex_unlock(&gpu->lock);
+    Gpu *gpu = run->gpu;
+    if (run->pack) return pack_wait(run, err);
     GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
-    for (;;) {
-        const GpuResult result = gpu->calls->EventQuery(run->done);
-        // The block may be another's next.
-        if (result != GPU_NOT_READY && passed_on_ms > 0) gpu_wait_for(gpu, gpu->control_stream);
-        if (result != GPU_NOT_READY) return gpu_check(gpu, result, "EventQuery", err);
-        if (is_stopped(run) && time_now_ms() - passed_on_ms > CANCEL_MS) {
-            pass_on_cancel(run);
-            passed_on_ms = time_now_ms();
-        }
-        if (time_now_ms() - start < spin_ms) sched_yield();
-        else nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
-    }
+    return run_wait_event(run, run->done, err);
 }

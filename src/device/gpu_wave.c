@@ -28,6 +28,13 @@ bool wants_chunk(const GpuRun *run, const Chunk *chunk, int hint)
     return number >= 0 && run->wants[number];
 }
 
+bool wave_completes(const Wave *wave, const GpuRun *run)
+{
+    int n = 0;
+    for (int k = 0; k < wave->n_chunks; k++) n += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
+    return n == run->n_wanted;
+}
+
 const ColumnCopy *chunk_column(const RunChunk *chunk, int column)
 {
     for (int c = 0; c < chunk->n_columns; c++)
