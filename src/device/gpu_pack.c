@@ -8,7 +8,8 @@
 // makes about ten of them, and with a thousand launches at once the threads of queries do little else but wait for each
 // other there.  So a launch that comes while others are about leaves its block unwritten (gpu_launch.c), and where one
 // run of chunks is all that it wants, the dispatcher gives it a place in a pack instead: beside the others of its body
-// (gpu_cube.c, gpu_join_cube.c), without the head of the block, which only a kernel of its own reads.
+// (gpu_cube.c, gpu_join_cube.c), without the head of the block, which only a kernel of its own reads.  In a crowd those
+// that have kernels of their own are packed, too, with the others of their stream.
 //
 // The first member that comes waits for the event; it tells the others, which make no call at all.  Members may have
 // gone on to other work of the host by then, so what a pack brings is in memory of its own, and stays until the last

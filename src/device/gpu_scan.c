@@ -53,6 +53,7 @@
 #define RUN_SHARE        8                 // of the pool: 1 / this, at most
 #define RUNS_AHEAD       2                 // that stream and have not come
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
+#define CROWD_RIDERS     16                // of a run: those with kernels of their own have their results together, too
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
@@ -431,7 +432,6 @@ static weft_status launch_in_order(Wave *wave, const WaveLaunch *launches, int n
             TRY(launch_together(wave, launch->unit, err));
             continue;
         }
-        if (wave->schedule == SCHEDULE_PLAIN || wave->is_passing) waiting = 0;
         TRY(open_stream(wave, launch->run, &waiting, err));
         if (!has_begun) TRY(schedule_begin_timers(wave, launch, err));
         has_begun = true;
@@ -494,6 +494,19 @@ static void pack_cubes(Wave *wave, const Unit *units, int n_units)
         if (units[u].cube && serves_all(wave, &units[u])) gpu_cube_pack(wave, units[u].cube);
 }
 
+// Riders of a stream wait for each other's results then, which are there at about the same time where kernels are many.
+static void pack_others(Wave *wave)
+{
+    GpuRun **runs = calloc((size_t)wave->n_riders, sizeof *runs);
+    for (int s = 0; s < N_STREAMS && wave->n_riders >= CROWD_RIDERS; s++) {
+        int n = 0;
+        for (int r = 0; r < wave->n_riders; r++)
+            if (wave->riders[r]->stream_number == s && !wave->riders[r]->pack) runs[n++] = wave->riders[r];
+        if (n) packs_make(wave, NULL, wave->gpu->streams[s], runs, n);
+    }
+    free(runs);
+}
+
 // Of riders that waited with it and are in no pack.
 static weft_status write_blocks(const Wave *wave, Error *err)
 {
@@ -510,6 +523,7 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     for (int u = 0; u < n_units && !status; u++)           // a sieve is at work while the rest is written
         if (units[u].sieve) status = gpu_sieve_begin(wave, units[u].sieve, err);
     pack_cubes(wave, units, n_units);
+    pack_others(wave);
     if (!status) status = write_blocks(wave, err);
     for (int u = 0; u < n_units && !status; u++) write_unit(wave, &units[u], parts, chunks);
     if (!status) status = wave_gate(wave, err);
@@ -524,11 +538,18 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
 }
 
 // A rider that is done fetches its results in its own stream, which must not wait for later work of others.  Those of a
-// pack are on their way.
-static weft_status end_rider(const Wave *wave, GpuRun *run, Error *err)
+// cube's pack are on their way, and whatever is at work for one rider of a stream is waited for by all of it.
+static weft_status return_riders(const Wave *wave, Error *err)
 {
-    if (!run->pack) return wave_completes(wave, run) ? run_use_own_stream(run, err) : WEFT_OK;
-    run->at_stream = run->stream_number;
+    u32 told[N_STREAMS] = { 0 };       // by stream: which others go on behind it
+    for (int r = 0; r < wave->n_riders; r++) {
+        GpuRun   *run = wave->riders[r];
+        const u32 own = 1u << run->stream_number;
+        if (!run->pack && !wave_completes(wave, run)) continue;
+        if (run->is_headless || told[run->at_stream] & own) run->at_stream = run->stream_number;
+        told[run->at_stream] |= own;
+        TRY(run_use_own_stream(run, err));
+    }
     return WEFT_OK;
 }
 
@@ -547,7 +568,8 @@ static weft_status launch_riders(Wave *wave, Error *err)
         status = gpu_check(gpu, gpu->calls->EventRecord(slot->done[s], gpu->streams[s]), "EventRecord", err);
         slot->streams |= 1u << s;
     }
-    for (int r = 0; r < wave->n_riders && !status; r++) status = end_rider(wave, wave->riders[r], err);
+    if (!status) status = return_riders(wave, err);
+    if (!status) status = packs_fetch(wave, NULL, err);
     free(in_units);
     free(chunks);
     free(units);
