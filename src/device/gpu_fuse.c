@@ -253,6 +253,16 @@ static const Slots *made(void *device, const ShareRider *const *riders, int n, b
     return slots;
 }
 
+static void prepare(void *device, const ShareAsk *asks, int n)
+{
+    JoinCubeWish *wishes = calloc((size_t)n, sizeof *wishes);
+    for (int a = 0; a < n; a++)
+        wishes[a] = (JoinCubeWish){ runs_of(asks[a].riders, asks[a].n_riders), asks[a].n_riders };
+    gpu_join_cubes_prepare(((UnitChoice *)device)->wave->gpu, wishes, n);
+    for (int a = 0; a < n; a++) free(wishes[a].runs);
+    free(wishes);
+}
+
 static ShareMade make(void *device, ShareAsk *ask)
 {
     GpuRun  **runs = runs_of(ask->riders, ask->n_riders);
@@ -368,7 +378,8 @@ static ShareChoice choose(Wave *wave, Arena *arena, const ShareRider *riders, in
                               .make = make,
                               .meet = meet,
                               .can = can,
-                              .made = made };
+                              .made = made,
+                              .prepare = prepare };
     return share_choose(arena, &wave->gpu->share, &ways, riders, n_riders);
 }
 

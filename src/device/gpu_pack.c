@@ -23,6 +23,7 @@
 
 #define STAGINGS_MOST 64               // of STAGING_BYTES each; a launch beyond them has its results for itself
 #define PACK_LEAST    2                // members
+#define MEMORY_SHARE  64               // of the pool: 1 / this, at most
 #define LOOK_MS       20               // a member that waits looks at its stop flag so often
 
 struct Staging {                       // pinned
@@ -121,6 +122,7 @@ static bool take_memory(Wave *wave, Pack *pack)
     Gpu  *gpu = wave->gpu;
     Error ignored = { 0 };
     bool  is_new;
+    if (MAX_OF(pack->bytes, FRAME_BYTES) > frames_total(gpu->frames) / MEMORY_SHARE) return false;
     pack->staging = take_staging(gpu);
     if (!pack->staging || event_take(gpu, &pack->arrived, &ignored)) return false;
     Copy *copy = wave_hold(wave, (CopyKey){ 0 }, pack->bytes, &is_new);
