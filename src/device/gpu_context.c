@@ -133,6 +133,24 @@ void gpu_wait_for(Gpu *gpu, GpuStream stream)
 
 void run_wait_quietly(GpuRun *run) { gpu_wait_for(run->gpu, run->stream); }
 
+void run_wake(GpuRun *run)
+{
+    pthread_mutex_lock(&run->wake_lock);
+    run->is_woken = true;
+    pthread_cond_signal(&run->woken);
+    pthread_mutex_unlock(&run->wake_lock);
+}
+
+bool run_sleep(GpuRun *run, int ms)
+{
+    const struct timespec until = time_after_ms(ms);
+    pthread_mutex_lock(&run->wake_lock);
+    if (!run->is_woken) pthread_cond_timedwait(&run->woken, &run->wake_lock, &until);
+    const bool is_woken = run->is_woken;
+    pthread_mutex_unlock(&run->wake_lock);
+    return is_woken;
+}
+
 static bool is_stopped(const GpuRun *run) { return atomic_load_explicit(run->launch->stop, memory_order_relaxed); }
 
 // The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.  It may even overtake

@@ -189,11 +189,15 @@ typedef struct GpuRun {
     bool         is_join_cubed;        // the cube is one over joins
     bool         was_woven, was_fused, was_cubed, was_sieved, was_join_cubed;  // in any run
     bool         is_woven;             // in its last run, as launch->out.woven_as says
-    pthread_cond_t issued;             // one for each rider: a run must not wake up all riders
+    // A rider sleeps until all of it is issued, or its pack has come, with a lock of its own: whoever wakes it must not
+    // have it wait for others that were woken, too.
+    pthread_mutex_t wake_lock;
+    pthread_cond_t woken;
+    bool         is_woken;             // under wake_lock
     weft_status  status;               // the dispatcher failed it
     Error        error;
     struct GpuRun *next, *before;
-    struct GpuRun *next_listed;        // gpu_figures.c
+    struct GpuRun *next_listed, *before_listed;            // gpu_figures.c
     // for EXPLAIN ANALYZE
     bool         is_timed, is_counted;
     GpuEvent    *timers;               // begin and end of each launch
@@ -384,6 +388,8 @@ void        run_wait_quietly(GpuRun *run);                  // the same for its 
 weft_status run_wait_event(GpuRun *run, GpuEvent event, Error *err);
 // If it is stopped, its kernel is told, unless that was just done.
 void        run_pass_on_cancel(GpuRun *run, double *passed_on_ms);
+void        run_wake(GpuRun *run);                          // it may be gone when this returns
+bool        run_sleep(GpuRun *run, int ms);                 // until it is woken; false: not yet
 void        gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed);  // with the lock: until something changes, or it is
                                                                    // time to look again
 struct timespec time_after_ms(int ms);                      // by the clock of conditions
@@ -482,7 +488,9 @@ static inline bool passes_through(const Gpu *gpu, const GpuRun *run)
 }
 
 // gpu_pack.c.  Of a run that is in a pack, once it has been issued:
-weft_status pack_wait(GpuRun *run, Error *err);             // until all results are here; back is set
+// Until the results of all members are here, and back is set.  One member waits for them, and wakes the others.
+weft_status pack_wait(GpuRun *run, Error *err);
+bool        pack_wakes(const GpuRun *run);                  // it is woken by another member
 void        pack_leave(GpuRun *run);                        // if it is in one; what it brought is gone
 void        packs_close(Gpu *gpu, bool has_context);
 

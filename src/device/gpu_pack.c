@@ -11,20 +11,18 @@
 // (gpu_cube.c, gpu_join_cube.c), without the head of the block, which only a kernel of its own reads.  In a crowd those
 // that have kernels of their own are packed, too, with the others of their stream.
 //
-// The first member that comes waits for the event; it tells the others, which make no call at all.  Members may have
-// gone on to other work of the host by then, so what a pack brings is in memory of its own, and stays until the last
-// member has left.  No member leaves before all work of the pack is done, whether it is stopped or not.
+// The first member is woken when all is issued, and waits for the event; then it wakes the others, which make no call at
+// all and are woken once.  They may read their results long after the run of chunks has ended, so what a pack brings is
+// in memory of its own, and stays until the last member has left.  No member leaves before all work of the pack is done,
+// whether it is stopped or not.
 
 #include "device/gpu_wave.h"
 
-#include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define STAGINGS_MOST 64               // of STAGING_BYTES each; a launch beyond them has its results for itself
 #define PACK_LEAST    2                // members
 #define MEMORY_SHARE  64               // of the pool: 1 / this, at most
-#define LOOK_MS       20               // a member that waits looks at its stop flag so often
 
 struct Staging {                       // pinned
     u8             *memory;
@@ -40,13 +38,10 @@ struct Pack {
     struct Staging *staging;
     GpuEvent        arrived;
     int             n_members;
-    GpuRun        **members;           // until the run is under way
+    GpuRun        **members;           // until they are woken
     bool            has_heads;
     _Atomic int     n_left;            // members that have not left
-    pthread_mutex_t lock;              // for what follows
-    pthread_cond_t  changed;
-    bool            is_waited_for, is_done;
-    weft_status     status;
+    weft_status     status;            // set before the others are woken, as the next
     Error           error;
 };
 
@@ -111,8 +106,6 @@ static void free_pack(Pack *pack)
     pthread_mutex_lock(&gpu->lock);
     if (pack->copy) copy_release(gpu->frames, pack->copy);
     pthread_mutex_unlock(&gpu->lock);
-    pthread_mutex_destroy(&pack->lock);
-    pthread_cond_destroy(&pack->changed);
     free(pack->members);
     free(pack);
 }
@@ -189,8 +182,6 @@ static Pack *new_pack(Gpu *gpu, const void *maker, GpuStream stream, int room)
     Pack *pack = calloc(1, sizeof *pack);
     pack->gpu = gpu, pack->maker = maker, pack->stream = stream, pack->has_heads = !maker;
     pack->members = calloc((size_t)room, sizeof *pack->members);
-    pthread_mutex_init(&pack->lock, NULL);
-    pthread_cond_init(&pack->changed, NULL);
     return pack;
 }
 
@@ -249,51 +240,21 @@ weft_status packs_fetch(const Wave *wave, const void *maker, Error *err)
 
 // ---- a member -------------------------------------------------------------------------------------------------------
 
+bool pack_wakes(const GpuRun *run) { return run->pack && run->pack->members[0] != run; }
+
 // Until the event has come, or the driver fails: then what is in the stream is waited for.
-static weft_status wait_for_event(GpuRun *run, Error *err)
+static void wait_for_all(GpuRun *first)
 {
-    Gpu              *gpu = run->gpu;
-    const weft_status status = run_wait_event(run, run->pack->arrived, err);
-    if (status) gpu_wait_for(gpu, run->pack->stream);
-    return status;
-}
-
-static void tell_all(Pack *pack, weft_status status, const Error *err)
-{
-    pthread_mutex_lock(&pack->lock);
-    pack->is_done = true, pack->status = status;
-    if (status) pack->error = *err;
-    pthread_cond_broadcast(&pack->changed);
-    pthread_mutex_unlock(&pack->lock);
-}
-
-static void wait_for_other(GpuRun *run)
-{
-    Pack  *pack = run->pack;
-    double passed_on_ms = 0;
-    pthread_mutex_lock(&pack->lock);
-    while (!pack->is_done) {
-        const struct timespec until = time_after_ms(LOOK_MS);
-        pthread_cond_timedwait(&pack->changed, &pack->lock, &until);
-        if (pack->is_done || !pack->has_heads) continue;
-        pthread_mutex_unlock(&pack->lock);
-        run_pass_on_cancel(run, &passed_on_ms);
-        pthread_mutex_lock(&pack->lock);
-    }
-    pthread_mutex_unlock(&pack->lock);
-    if (passed_on_ms > 0) gpu_wait_for(run->gpu, run->gpu->control_stream);
+    Pack *pack = first->pack;
+    pack->status = run_wait_event(first, pack->arrived, &pack->error);
+    if (pack->status) gpu_wait_for(pack->gpu, pack->stream);
+    for (int m = 1; m < pack->n_members; m++) run_wake(pack->members[m]);
 }
 
 weft_status pack_wait(GpuRun *run, Error *err)
 {
     Pack *pack = run->pack;
-    Error why = { 0 };
-    pthread_mutex_lock(&pack->lock);
-    const bool is_first = !pack->is_waited_for;
-    pack->is_waited_for = true;
-    pthread_mutex_unlock(&pack->lock);
-    if (is_first) tell_all(pack, wait_for_event(run, &why), &why);
-    else wait_for_other(run);
+    if (!pack_wakes(run)) wait_for_all(run);
     if (pack->status) *err = pack->error;
     const u8 *memory = pack->staging->memory + run->pack_at;
     run->back = pack->has_heads ? memory : NULL, run->back_state = pack->has_heads ? memory + run->room_at : memory;

@@ -58,7 +58,8 @@
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define RIDER_ARGS_ONCE  ((u64)4096)       // of its arguments, what does not grow with chunks
-#define POLL_AGAIN_MS    0.03              // while a run is waited for
+#define POLL_AGAIN_MS    0.03              // while a run is waited for,
+#define POLL_CROWD_MS    0.1               // by many
 #define GATHER_BYTES     ((u64)64 << 20)   // of the device's memory: so much takes longer than others to come
 #define GATHER_MS        0.8               // that a scan waits for others, at most, where columns come over the link,
 #define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more,
@@ -777,11 +778,36 @@ static void fail_rider(GpuRun *run, weft_status status, const Error *err)
     want_nothing(run);
 }
 
+static void attach(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    ASSERT(mutex_is_held(&gpu->lock) && !run->is_attached);
+    run->next = NULL, run->before = gpu->last;
+    if (gpu->last) gpu->last->next = run;
+    else gpu->first = run;
+    gpu->last = run;
+    gpu->n_attached++;
+    run->is_attached = true;
+}
+
+static void detach(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    ASSERT(mutex_is_held(&gpu->lock) && run->is_attached && !run->is_in_run);
+    if (run->before) run->before->next = run->next;
+    else gpu->first = run->next;
+    if (run->next) run->next->before = run->before;
+    else gpu->last = run->before;
+    gpu->n_attached--;
+    run->is_attached = false;
+}
+
+// It gets off.  Once it is woken it needs no lock of others, and may be gone.
 static void set_issued(GpuRun *run)
 {
     ASSERT(mutex_is_held(&run->gpu->lock));
     run->is_issued = true;
-    pthread_cond_signal(&run->issued);
+    detach(run);
 }
 
 static bool reads(const GpuRun *run, int column)
@@ -798,8 +824,11 @@ static weft_status own_status(const Wave *wave, const GpuRun *run)
     return is_its_own ? wave->status : WEFT_DEVICE_FAILED;
 }
 
+// Members of a pack wake each other, so none is looked at any more when the first one has been woken: those that are to
+// be woken here come first among the riders then.
 static void settle(Wave *wave, bool is_prefetch)
 {
+    int n_woken = 0;
     ASSERT(mutex_is_held(&wave->gpu->lock));
     if (!wave->status && !is_prefetch) figures_read(wave);
     for (int r = 0; r < wave->n_riders; r++) {
@@ -808,9 +837,13 @@ static void settle(Wave *wave, bool is_prefetch)
         if (wave->status) fail_rider(run, own_status(wave, run), &wave->error);
         else if (!is_prefetch) count_chunks(wave, run);
         if (!is_prefetch) figures_woven(run);
-        if (run->n_wanted == 0) set_issued(run);
+        if (run->n_wanted) continue;
+        set_issued(run);
+        if (!pack_wakes(run)) wave->riders[n_woken++] = run;
     }
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;
+    wave->n_riders = 0;
+    for (int r = 0; r < n_woken; r++) run_wake(wave->riders[r]);
 }
 
 static void free_wave(Wave *wave)
@@ -858,6 +891,7 @@ static void refuse_leader(GpuRun *leader)
     leader->is_crowded = can_ride(leader);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
     set_issued(leader);
+    run_wake(leader);
 }
 
 static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_cube || run->can_sieve || run->joins; }
@@ -1143,13 +1177,16 @@ static GpuRun *oldest_rider(Gpu *gpu)
     return oldest;
 }
 
-// Polls again soon, but lets other threads have the lock first.
+// Polls again soon, but lets other threads have the lock first.  All riders are looked at each time, so where they are
+// many it is done less often.
 static void poll_again(Gpu *gpu)
 {
     const double start = time_now_ms();
+    const bool   is_crowd = gpu->n_attached >= CROWD_RIDERS;
     gpu->is_polling = true;
     pthread_mutex_unlock(&gpu->lock);
-    while (time_now_ms() - start < POLL_AGAIN_MS) sched_yield();
+    if (is_crowd) nanosleep(&(struct timespec){ .tv_nsec = (long)(1e6 * POLL_CROWD_MS) }, NULL);
+    while (!is_crowd && time_now_ms() - start < POLL_AGAIN_MS) sched_yield();
     pthread_mutex_lock(&gpu->lock);
     gpu->is_polling = false;
 }
@@ -1202,8 +1239,10 @@ static bool is_next(Gpu *gpu, const GpuRun *run)
     return !gpu->is_dispatching && !gpu->is_closing && !run->is_issued && oldest_rider(gpu) == run;
 }
 
+// While the dispatcher polls it looks at all riders, again and again: a rider that comes need not do so, too.
 static bool can_dispatch_itself(Gpu *gpu, const GpuRun *run)
 {
+    if (gpu->is_polling) return false;
     if (is_next(gpu, run) && (!free_slot(gpu) || oldest_ahead(gpu))) reap(gpu);
     return is_next(gpu, run) && free_slot(gpu) && !oldest_ahead(gpu);
 }
@@ -1261,30 +1300,6 @@ void scan_stop(Gpu *gpu)
 
 // ---- riding ---------------------------------------------------------------------------------------------------------
 
-static void attach(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    ASSERT(mutex_is_held(&gpu->lock) && !run->is_attached);
-    run->next = NULL, run->before = gpu->last;
-    if (gpu->last) gpu->last->next = run;
-    else gpu->first = run;
-    gpu->last = run;
-    gpu->n_attached++;
-    run->is_attached = true;
-}
-
-static void detach(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    ASSERT(mutex_is_held(&gpu->lock) && run->is_attached && !run->is_in_run);
-    if (run->before) run->before->next = run->next;
-    else gpu->first = run->next;
-    if (run->next) run->next->before = run->before;
-    else gpu->last = run->before;
-    gpu->n_attached--;
-    run->is_attached = false;
-}
-
 // A rider that waits looks at its stop flag now and then.  The more riders wait, the less often each one looks, since
 // looking takes the lock.
 static int wake_ms(const Gpu *gpu)
@@ -1299,6 +1314,29 @@ static void finish_early(GpuRun *run)
     Gpu  *gpu = run->gpu;
     Error ignored = { 0 };
     if (run_use_own_stream(run, &ignored)) gpu_wait_for(gpu, gpu->streams[run->at_stream]);
+}
+
+// One that is in no run may leave at once.  One that is issued waits for its pack; its kernel is told.
+static void look_at_stop(GpuRun *run, double *passed_on_ms)
+{
+    Gpu *gpu = run->gpu;
+    if (!is_stopped(run)) return;
+    pthread_mutex_lock(&gpu->lock);
+    const bool is_in_pack = run->is_issued && run->pack;
+    if (!run->is_in_run && !run->is_issued) {
+        want_nothing(run);
+        set_issued(run);
+        run_wake(run);
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    if (is_in_pack) run_pass_on_cancel(run, passed_on_ms);
+}
+
+static void sleep_until_issued(GpuRun *run, int look_ms)
+{
+    double passed_on_ms = 0;
+    while (!run_sleep(run, look_ms)) look_at_stop(run, &passed_on_ms);
+    if (passed_on_ms > 0) gpu_wait_for(run->gpu, run->gpu->control_stream);
 }
 
 weft_status scan_ride(GpuRun *run, Error *err)
@@ -1316,27 +1354,23 @@ weft_status scan_ride(GpuRun *run, Error *err)
     run->status = WEFT_OK;
     for (int c = 0; c < run->launch->source->n_chunks; c++)
         run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
-    run->is_issued = run->n_wanted == 0;
+    run->is_woken = false;
     run->attached_ms = time_now_ms();
     run->was_expected = run->launch->is_expected;
     if (run->launch->is_expected) gpu_expect(&gpu->device, run->launch->table, -1);
     run->launch->is_expected = false;
     attach(run);
+    if (run->n_wanted == 0) set_issued(run), run_wake(run);
     const bool leads = can_dispatch_itself(gpu, run);
     GpuRun    *waiting = leads || run->is_issued ? NULL : rider_to_prefetch(gpu);
     if (leads) dispatch_run(gpu, run, step);
     else if (waiting) dispatch_run(gpu, waiting, prefetch);
     else if (!gpu->is_polling) pthread_cond_broadcast(&gpu->changed);
-    while (!run->is_issued) {
-        wait_ms(gpu, &run->issued, wake_ms(gpu));
-        if (!is_stopped(run) || run->is_in_run || run->is_issued) continue;
-        want_nothing(run);
-        run->is_issued = true;
-    }
-    detach(run);
+    const int look_ms = wake_ms(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+    sleep_until_issued(run, look_ms);
     const weft_status status = run->status;
     if (status) *err = run->error;
-    pthread_mutex_unlock(&gpu->lock);
     gpu_join_cube_forget(run);
     run->facts = NULL;
     arena_free(arena);
