@@ -181,7 +181,8 @@ static void list_chunks(const Wave *wave, GpuRun *const *runs, int n, bool any, 
     unit->chunks = calloc((size_t)wave->n_chunks + 1, sizeof *unit->chunks);
     for (int k = 0; k < wave->n_chunks; k++) {
         int n_wanting = 0;
-        for (int i = 0; i < n; i++) n_wanting += wants_chunk(runs[i], wave->chunks[k].chunk, wave->chunks[k].number);
+        for (int i = 0; i < n && !wave->is_uniform; i++) n_wanting += wave_wants(wave, runs[i], k);
+        if (wave->is_uniform) n_wanting = n;
         if (any ? n_wanting > 0 : n_wanting == n) unit->chunks[unit->n_chunks++] = k;
     }
 }
@@ -303,7 +304,7 @@ static bool set_wants(const Wave *wave, const GpuRun *run, ChunkSets *sets, Shar
 {
     bool any = false;
     for (int k = 0; k < wave->n_chunks; k++)
-        any |= sets->chunks[k] = wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
+        any |= sets->chunks[k] = wave_wants(wave, run, k);
     rider->wants = number_of(sets, wave->n_chunks);
     return any;
 }
@@ -337,8 +338,9 @@ static int list_riders(const Wave *wave, Arena *arena, ShareRider *riders, int *
     int       n = 0;
     for (int r = 0; r < wave->n_riders; r++) {
         ShareRider rider = describe(wave->riders[r], r);
-        if (!set_wants(wave, wave->riders[r], &sets, &rider)) continue;
-        if (wave->riders[r]->joins) set_sees(wave, wave->riders[r], &sets, &rider);
+        // Where all want all of it there is one set.
+        if (!wave->is_uniform && !set_wants(wave, wave->riders[r], &sets, &rider)) continue;
+        if (!wave->is_uniform && wave->riders[r]->joins) set_sees(wave, wave->riders[r], &sets, &rider);
         riders[n] = rider, numbers[n++] = r;
     }
     return n;

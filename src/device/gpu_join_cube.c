@@ -789,19 +789,12 @@ void gpu_join_cubes_free(Gpu *gpu)
 
 // ---- launching ------------------------------------------------------------------------------------------------------
 
-static u64 n_wanted_of(const Wave *wave, const GpuRun *run)
-{
-    u64 n = 0;
-    for (int k = 0; k < wave->n_chunks; k++) n += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
-    return n;
-}
-
 static void tell(const Wave *wave, const GpuJoinCube *cube, const Grid *grid)
 {
     for (int r = 0; r < cube->n_runs; r++) {
         GpuRun        *run = cube->runs[r];
         LaunchOutcome *out = &run->launch->out;
-        run->n_cubed_chunks = n_wanted_of(wave, run), run->is_join_cubed = true;
+        run->n_cubed_chunks = (u64)wave_n_wanted(wave, run), run->is_join_cubed = true;
         out->woven_as = "one body", out->n_woven = cube->n_runs, out->gain = cube->gain;
         out->cube = (CubeFigures){ .n_classes = cube->figures.n_classes,
                                    .n_slots = cube->figures.n_slots,

@@ -11,10 +11,10 @@
 // (gpu_cube.c, gpu_join_cube.c), without the head of the block, which only a kernel of its own reads.  In a crowd those
 // that have kernels of their own are packed, too, with the others of their stream.
 //
-// The first member is woken when all is issued, and waits for the event; then it wakes the others, which make no call at
-// all and are woken once.  They may read their results long after the run of chunks has ended, so what a pack brings is
-// in memory of its own, and stays until the last member has left.  No member leaves before all work of the pack is done,
-// whether it is stopped or not.
+// The first member is woken when all is issued, and waits for the event; then it wakes the others, which make no call
+// at all and are woken once.  They may read their results long after the run of chunks has ended, so what a pack brings
+// is in memory of its own, and stays until the last member has left.  No member leaves before all work of the pack is
+// done, whether it is stopped or not.
 
 #include "device/gpu_wave.h"
 

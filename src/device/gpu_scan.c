@@ -169,8 +169,8 @@ static void release_chunks(Wave *wave)
 
 static int columns_wanted(const Wave *wave, const Chunk *chunk, int hint)
 {
-    int n = 0;
-    for (int r = 0; r < wave->n_riders; r++)
+    int n = wave->is_uniform ? wave->n_columns : 0;
+    for (int r = 0; r < wave->n_riders && !wave->is_uniform; r++)
         if (wants_chunk(wave->riders[r], chunk, hint)) n += wave->riders[r]->launch->woven->n_columns;
     return n;
 }
@@ -182,10 +182,31 @@ static u64 part_bytes(const GpuRun *run)
            unit_args_bytes(run);
 }
 
+// Of all riders, for any chunk, where they want the same ones.
+static void add_up_riders(Wave *wave)
+{
+    u64 has = 0;                       // of the first columns: many riders want the same ones
+    if (wave->has_sums) return;
+    wave->has_sums = true, wave->part_bytes = 0, wave->n_columns = 0;
+    for (int r = 0; r < wave->n_riders; r++) {
+        const GpuRun *run = wave->riders[r];
+        wave->part_bytes += part_bytes(run);
+        for (int c = 0; c < run->launch->woven->n_columns; c++) {
+            const int column = table_column(run, c);
+            int       known = column < 64 ? wave->n_columns : 0;
+            if (column < 64 && has >> column & 1) continue;
+            while (known < wave->n_columns && wave->columns[known] != column) known++;
+            if (known < wave->n_columns) continue;
+            if (column < 64) has |= (u64)1 << column;
+            *PUSH(wave->columns, wave->n_columns, wave->columns_room) = column;
+        }
+    }
+}
+
 static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
 {
-    u64 bytes = 0;
-    for (int r = 0; r < wave->n_riders; r++)
+    u64 bytes = wave->is_uniform ? wave->part_bytes : 0;
+    for (int r = 0; r < wave->n_riders && !wave->is_uniform; r++)
         if (wants_chunk(wave->riders[r], chunk, hint) || wave->riders[r]->can_fuse)
             bytes += part_bytes(wave->riders[r]);
     return wave->n_riders > 1 ? bytes + gpu_sieve_args_bytes() : bytes;
@@ -202,7 +223,9 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number)
     bool          is_complete = true;
     u64           has = 0;             // of the first columns: many riders want the same ones
     chunk.columns = calloc((size_t)columns_wanted(wave, stored, number) + 1, sizeof *chunk.columns);
-    for (int r = 0; r < wave->n_riders && is_complete; r++) {
+    for (int c = 0; wave->is_uniform && c < wave->n_columns && is_complete; c++)
+        is_complete = hold_column(wave, &chunk, wave->columns[c], wave->is_passing);
+    for (int r = 0; r < wave->n_riders && is_complete && !wave->is_uniform; r++) {
         if (!wants_chunk(wave->riders[r], stored, number)) continue;
         for (int c = 0; c < wave->riders[r]->launch->woven->n_columns && is_complete; c++) {
             const int column = table_column(wave->riders[r], c);
@@ -237,16 +260,26 @@ static u64 least_args(const GpuRun *run) { return part_bytes(run) + RIDER_ARGS_O
 // Its arguments find room, for one chunk at least.
 static bool can_ride(const GpuRun *run) { return args_once() + gpu_sieve_args_bytes() + least_args(run) <= ARGS_BYTES; }
 
+static bool want_same(const GpuRun *a, const GpuRun *b)
+{
+    const Source *x = a->launch->source, *y = b->launch->source;
+    const size_t  n = (size_t)x->n_chunks;
+    return a == b || (x->n_chunks == y->n_chunks && memcmp(a->wants, b->wants, n * sizeof *a->wants) == 0 &&
+                      (x->chunks == y->chunks || memcmp(x->chunks, y->chunks, n * sizeof(Chunk *)) == 0));
+}
+
 // As many as arguments find room for with one chunk; others lead later.
 static void gather_riders(Wave *wave, const GpuRun *leader)
 {
     ASSERT(mutex_is_held(&wave->gpu->lock));
     u64 bytes = args_once() + gpu_sieve_args_bytes() + least_args(leader);
+    wave->is_uniform = true;
     for (GpuRun *run = wave->gpu->first; run; run = run->next) {
         if (is_stopped(run)) want_nothing(run);
         if (!run->n_wanted || !is_fellow(leader, run)) continue;
         if (run != leader && bytes + least_args(run) > wave->slot->args_bytes) continue;
         if (run != leader) bytes += least_args(run);
+        wave->is_uniform = wave->is_uniform && want_same(leader, run);
         *PUSH(wave->riders, wave->n_riders, wave->riders_room) = run;
     }
 }
@@ -271,6 +304,7 @@ static void gather_chunks(Wave *wave, const GpuRun *leader)
     const Source *source = leader->launch->source;
     const u64     once = RIDER_ARGS_ONCE * (u64)wave->n_riders + args_once();
     wave->is_passing = passes_through(wave->gpu, leader);
+    if (wave->is_uniform) add_up_riders(wave);
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
         const u64 bytes = parts_bytes(wave, source->chunks[c], c);
@@ -463,7 +497,7 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
         for (; unit->fused && n < unit->n_chunks; n++) chunks[n] = unit->chunks[n];
         for (int k = 0, u = 0; k < wave->n_chunks; k++) {
             if (u < unit->n_chunks && unit->chunks[u] == k) u++;
-            else if (wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number)) chunks[n++] = k;
+            else if (wave_wants(wave, run, k)) chunks[n++] = k;
         }
         parts[unit->riders[i]] = write_parts(wave, run, chunks, n);
         if (unit->sieve) own[i] = &parts[unit->riders[i]];
@@ -479,10 +513,7 @@ static bool serves_all(const Wave *wave, const Unit *unit)
     for (int i = 0; i < unit->n_riders; i++) {
         const GpuRun *run = wave->riders[unit->riders[i]];
         int           n = 0;
-        for (int k = 0; k < unit->n_chunks; k++) {
-            const RunChunk *chunk = &wave->chunks[unit->chunks[k]];
-            n += wants_chunk(run, chunk->chunk, chunk->number);
-        }
+        for (int k = 0; k < unit->n_chunks; k++) n += wave_wants(wave, run, unit->chunks[k]);
         if (n != run->n_wanted) return false;
     }
     return true;
@@ -714,6 +745,22 @@ static RunSlot *free_slot(Gpu *gpu)
 
 // ---- a step of the dispatcher (under the lock) ----------------------------------------------------------------------
 
+static bool came_from_pool(const Wave *wave)
+{
+    for (int k = 0; k < wave->n_chunks; k++)
+        for (int c = 0; c < wave->chunks[k].n_columns; c++)
+            if (!wave->chunks[k].columns[c].copy) return false;
+    return !wave->n_new;
+}
+
+static void count_all(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes)
+{
+    Launch *launch = run->launch;
+    launch->out.chunks_read += n_chunks, launch->out.rows_in += n_rows, launch->out.bytes_read += bytes;
+    figures_ridden(run, n_chunks, n_rows, bytes);
+    if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, n_rows, memory_order_relaxed);
+}
+
 static void count_chunks(const Wave *wave, GpuRun *run)
 {
     Launch *launch = run->launch;
@@ -735,9 +782,18 @@ static void count_chunks(const Wave *wave, GpuRun *run)
         run->wants[number] = false;
         run->n_wanted--;
     }
-    launch->out.chunks_read += n_chunks, launch->out.rows_in += n_rows, launch->out.bytes_read += bytes;
-    figures_ridden(run, n_chunks, n_rows, bytes);
-    if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, n_rows, memory_order_relaxed);
+    count_all(run, n_chunks, n_rows, bytes);
+}
+
+// One that wants just what this run has, from the pool, has got what was worked out when it came.
+static void count_ridden(const Wave *wave, GpuRun *run, bool is_from_pool)
+{
+    if (!is_from_pool || run->n_wanted != run->n_chunks_wanted || !wave_completes(wave, run)) {
+        count_chunks(wave, run);
+        return;
+    }
+    want_nothing(run);
+    count_all(run, (u64)run->n_chunks_wanted, run->rows_wanted, run->bytes_wanted);
 }
 
 static void keep_copies(Wave *wave)
@@ -828,14 +884,15 @@ static weft_status own_status(const Wave *wave, const GpuRun *run)
 // be woken here come first among the riders then.
 static void settle(Wave *wave, bool is_prefetch)
 {
-    int n_woken = 0;
+    int        n_woken = 0;
+    const bool is_from_pool = came_from_pool(wave);
     ASSERT(mutex_is_held(&wave->gpu->lock));
     if (!wave->status && !is_prefetch) figures_read(wave);
     for (int r = 0; r < wave->n_riders; r++) {
         GpuRun *run = wave->riders[r];
         run->is_in_run = false;
         if (wave->status) fail_rider(run, own_status(wave, run), &wave->error);
-        else if (!is_prefetch) count_chunks(wave, run);
+        else if (!is_prefetch) count_ridden(wave, run, is_from_pool);
         if (!is_prefetch) figures_woven(run);
         if (run->n_wanted) continue;
         set_issued(run);
@@ -853,6 +910,7 @@ static void free_wave(Wave *wave)
     free(wave->riders);
     free(wave->new_copies);
     free(wave->held);
+    free(wave->columns);
     free(wave->packs);
     free(wave->staged.pieces);
     free(wave->straight.pieces);
@@ -949,6 +1007,7 @@ static void drop_half_of_riders(Wave *wave, GpuRun *leader)
         if (wave->riders[r] == leader) wave->riders[r] = wave->riders[0];
     wave->riders[0] = leader;
     wave->n_riders = (wave->n_riders + 1) / 2;
+    wave->has_sums = false;
 }
 
 // Columns that all of them want may be more than the pool has room for, even empty: then fewer ride, at last the leader
@@ -1346,14 +1405,15 @@ weft_status scan_ride(GpuRun *run, Error *err)
     unit_look(run, arena);
     const bool can_fuse = unit_suits(run), can_cube = gpu_cube_suits(run), can_sieve = gpu_sieve_suits(run);
     gpu_join_cube_look(run);
+    int n_wanted = 0;
+    for (int c = 0; c < run->launch->source->n_chunks; c++)
+        n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     pthread_mutex_lock(&gpu->lock);
     run->can_fuse = can_fuse, run->can_cube = can_cube, run->can_sieve = can_sieve;
-    run->n_wanted = 0, run->asked_until = 0, run->n_prefetches = 0;
+    run->n_wanted = n_wanted, run->asked_until = 0, run->n_prefetches = 0;
     run->at_stream = run->stream_number;
     run->is_issued = false;
     run->status = WEFT_OK;
-    for (int c = 0; c < run->launch->source->n_chunks; c++)
-        run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_woken = false;
     run->attached_ms = time_now_ms();
     run->was_expected = run->launch->is_expected;

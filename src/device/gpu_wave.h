@@ -47,6 +47,13 @@ typedef struct Wave {
     RunChunk  *chunks;
     int        n_riders, riders_room;
     GpuRun   **riders;
+    // Most riders want the same chunks: then what is so for one is so for all, and is not worked out for each rider and
+    // chunk.
+    bool       is_uniform;             // all riders want the leader's chunks, and so all chunks of the run
+    bool       has_sums;               // what follows was worked out for these riders
+    u64        part_bytes;             // of all riders, for a chunk
+    int        n_columns, columns_room;
+    int       *columns;                // of the table, that any rider wants
     int        n_new, new_room;        // copies that are yet to be filled
     Copy     **new_copies;
     int        n_held, held_room;      // copies besides columns, held until the run is done
@@ -96,6 +103,8 @@ int         table_column(const GpuRun *run, int c);        // of the table that 
 // Of the chunk in the run's source, -1: none; HINT: where it may be.
 int         chunk_number(const GpuRun *run, const Chunk *chunk, int hint);
 bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);
+bool        wave_wants(const Wave *wave, const GpuRun *run, int chunk);        // of the wave; RUN is one of its riders
+int         wave_n_wanted(const Wave *wave, const GpuRun *run);        // of the wave's chunks
 bool        wave_completes(const Wave *wave, const GpuRun *run);       // all that it wants is in this run
 const ColumnCopy *chunk_column(const RunChunk *chunk, int column);     // NULL: no rider wants it
 // Of the table; no data: no rider wants it of this chunk.
