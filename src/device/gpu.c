@@ -44,32 +44,14 @@ static void give_pinned_slot(Gpu *gpu, const u8 *slot)
     pthread_mutex_unlock(&gpu->slots_lock);
 }
 
-// Making an event takes the driver longer than all that is done with it.
-static weft_status take_event(Gpu *gpu, GpuEvent *event, Error *err)
-{
-    pthread_mutex_lock(&gpu->slots_lock);
-    *event = gpu->n_events ? gpu->events[--gpu->n_events] : NULL;
-    pthread_mutex_unlock(&gpu->slots_lock);
-    if (!*event) GPU_TRY(gpu, EventCreate, (event, GPU_EVENT_DISABLE_TIMING), err);
-    return WEFT_OK;
-}
-
-static void give_event(Gpu *gpu, GpuEvent event)
-{
-    pthread_mutex_lock(&gpu->slots_lock);
-    const bool has_room = gpu->n_events < N_EVENTS_KEPT;
-    if (has_room) gpu->events[gpu->n_events++] = event;
-    pthread_mutex_unlock(&gpu->slots_lock);
-    if (!has_room) gpu->calls->EventDestroy(event);
-}
-
 static GpuRun *new_run(Gpu *gpu, Launch *launch)
 {
     GpuRun      *run = calloc(1, sizeof *run);
     const Woven *woven = launch->woven;
     const int    n_chunks = launch->source->n_chunks;
     *run = (GpuRun){ .gpu = gpu, .launch = launch };
-    pthread_cond_init(&run->issued, NULL);
+    pthread_mutex_init(&run->wake_lock, NULL);
+    pthread_cond_init(&run->woken, NULL);
     run->wants = calloc((size_t)n_chunks + 1, sizeof *run->wants);
     run->slot_at = calloc((size_t)woven->n_state + 1, sizeof *run->slot_at);
     run->cells = calloc((size_t)woven->n_state + 1, sizeof *run->cells);
@@ -97,7 +79,8 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
 static void free_run(GpuRun *run)
 {
     ASSERT(!run->has_block && !run->is_attached);
-    pthread_cond_destroy(&run->issued);
+    pthread_cond_destroy(&run->woken);
+    pthread_mutex_destroy(&run->wake_lock);
     give_pinned_slot(run->gpu, run->pinned);
     free(run->wants);
     free(run->slot_at);
@@ -120,9 +103,11 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
     weft_status status = launch_open(run, err);
     if (!status) status = scan_ride(run, err);
     if (!status) launch_admit_others(run);           // its columns need no more room
-    if (!status) status = launch_ask_back(run, err);
+    if (!status && !run->pack) status = launch_write(run, err);            // it was in no run: no chunk is wanted
+    if (!status && !run->pack) status = launch_ask_back(run, err);
     if (!status) status = scan_wait(run, err);
     if (!status) status = launch_results(run, again, err);
+    pack_leave(run);
     if (status) run_wait_quietly(run);
     // Else with its rows, when they are no longer wanted.
     if (status || *again || !run->launch->out.keeps_rows) launch_close(run);
@@ -172,13 +157,13 @@ static weft_status run_launch(GpuRun *run, Error *err)
     TRY(generic_get(gpu, run, err));
     TRY(kernel_shape(gpu, run, err));
     run->launch->out.compile_ms = time_now_ms() - start;
-    TRY(take_event(gpu, &run->done, err));
+    TRY(event_take(gpu, &run->done, err));
     run->is_timed = run->launch->is_explained;
     weft_status status = run_until_done(run, err);
     timers_read(run);
     run->launch->out.time_ms = time_now_ms() - start - run->launch->out.compile_ms;
     if (!status && run->launch->is_explained && run->launch->woven->n_counts) status = count_steps(run, err);
-    give_event(gpu, run->done);
+    event_give(gpu, run->done);
     return status;
 }
 
@@ -427,6 +412,7 @@ static void close_driver(Gpu *gpu)
     units_free(gpu);
     kernels_free(gpu);
     schedule_close(gpu);
+    packs_close(gpu, is_here);
     if (is_here) close_memory(gpu);
     gpu_leave(gpu, before);
 }

@@ -5,9 +5,19 @@
 
 #include "device/gpu_int.h"
 
-#include <stdio.h>
+#include "kernel/kernel.h"
 
-#define WAIT_MS 20
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+#define WAIT_MS     20
+#define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
+#define SPINNERS    4                  // unless so many do: asking takes the driver's locks
+#define CANCEL_MS   5.0                // a kernel that is to stop is told again
+#define ASK_MS      0.05               // else after so long, or after
+#define ASK_SHARE   16                 // 1 / this of the time that it has waited,
+#define ASK_MOST_MS 1.0                // but never longer
 
 GpuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
 
@@ -73,15 +83,41 @@ void gpu_leave(const Gpu *gpu, GpuContext before)
     if (before != gpu->context) gpu->calls->CtxSetCurrent(before);
 }
 
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+weft_status event_take(Gpu *gpu, GpuEvent *event, Error *err)
+{
+    pthread_mutex_lock(&gpu->slots_lock);
+    *event = gpu->n_events ? gpu->events[--gpu->n_events] : NULL;
+    pthread_mutex_unlock(&gpu->slots_lock);
+    if (!*event) GPU_TRY(gpu, EventCreate, (event, GPU_EVENT_DISABLE_TIMING), err);
+    return WEFT_OK;
+}
+
+void event_give(Gpu *gpu, GpuEvent event)
+{
+    pthread_mutex_lock(&gpu->slots_lock);
+    const bool has_room = gpu->n_events < N_EVENTS_KEPT;
+    if (has_room) gpu->events[gpu->n_events++] = event;
+    pthread_mutex_unlock(&gpu->slots_lock);
+    if (!has_room) gpu->calls->EventDestroy(event);
+}
+
 // ---- waiting --------------------------------------------------------------------------------------------------------
+
+struct timespec time_after_ms(int ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += ms * 1000000l;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    return until;
+}
 
 void gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed)
 {
-    struct timespec until;
+    const struct timespec until = time_after_ms(WAIT_MS);
     ASSERT(mutex_is_held(&gpu->lock));
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_cond_timedwait(changed, &gpu->lock, &until);
 }
 
@@ -96,6 +132,69 @@ void gpu_wait_for(Gpu *gpu, GpuStream stream)
 }
 
 void run_wait_quietly(GpuRun *run) { gpu_wait_for(run->gpu, run->stream); }
+
+void run_wake(GpuRun *run)
+{
+    pthread_mutex_lock(&run->wake_lock);
+    run->is_woken = true;
+    pthread_cond_signal(&run->woken);
+    pthread_mutex_unlock(&run->wake_lock);
+}
+
+bool run_sleep(GpuRun *run, int ms)
+{
+    const struct timespec until = time_after_ms(ms);
+    pthread_mutex_lock(&run->wake_lock);
+    if (!run->is_woken) pthread_cond_timedwait(&run->woken, &run->wake_lock, &until);
+    const bool is_woken = run->is_woken;
+    pthread_mutex_unlock(&run->wake_lock);
+    return is_woken;
+}
+
+static bool is_stopped(const GpuRun *run) { return atomic_load_explicit(run->launch->stop, memory_order_relaxed); }
+
+// The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.  It may even overtake
+// the copy that sets the flag to 0, where kernels of others come first: so it is said again.
+static void pass_on_cancel(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    gpu->calls->MemcpyHtoDAsync(in_block(run, offsetof(KernelCommon, cancel)), gpu->one, sizeof(u32),
+                             gpu->control_stream);
+}
+
+void run_pass_on_cancel(GpuRun *run, double *passed_on_ms)
+{
+    if (!is_stopped(run) || time_now_ms() - *passed_on_ms <= CANCEL_MS || run->is_headless) return;
+    pass_on_cancel(run);
+    *passed_on_ms = time_now_ms();
+}
+
+// The more riders wait, and the longer it takes, the less often each of them asks: asking takes the driver's locks.
+static void sleep_a_little(double waited_ms)
+{
+    const double ms = MIN_OF(MAX_OF(waited_ms / ASK_SHARE, ASK_MS), ASK_MOST_MS);
+    nanosleep(&(struct timespec){ .tv_nsec = (long)(ms * 1e6) }, NULL);
+}
+
+weft_status run_wait_event(GpuRun *run, GpuEvent event, Error *err)
+{
+    Gpu         *gpu = run->gpu;
+    const double start = time_now_ms();
+    double       passed_on_ms = 0;
+    pthread_mutex_lock(&gpu->lock);
+    const double spin_ms = gpu->n_active <= SPINNERS ? SPIN_MS : 0;
+    pthread_mutex_unlock(&gpu->lock);
+    for (;;) {
+        const GpuResult result = gpu->calls->EventQuery(event);
+        // The block may be another's next.
+        if (result != GPU_NOT_READY && passed_on_ms > 0) gpu_wait_for(gpu, gpu->control_stream);
+        if (result != GPU_NOT_READY) return gpu_check(gpu, result, "EventQuery", err);
+        run_pass_on_cancel(run, &passed_on_ms);
+        const double waited_ms = time_now_ms() - start;
+        if (waited_ms < spin_ms) sched_yield();
+        else sleep_a_little(waited_ms);
+    }
+}
 
 bool scan_is_busy(const Gpu *gpu)
 {

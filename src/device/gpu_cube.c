@@ -501,6 +501,11 @@ static void write_folds(Wave *wave, GpuCube *cube, const CubeHead *head)
     }
 }
 
+void gpu_cube_pack(Wave *wave, GpuCube *cube)
+{
+    packs_make(wave, cube, cube->runs[0]->stream, cube->runs, cube->n_runs);
+}
+
 void gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks)
 {
     ASSERT(woven_of(cube)->n_state <= STATE_MOST && n_chunks > 0);
@@ -534,6 +539,7 @@ weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
         const Grid folds = schedule_one_round(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds);
         TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, &folds, err));
     }
+    TRY(packs_fetch(wave, cube, err));
     tell(cube, &grid);
     return WEFT_OK;
 }

@@ -28,6 +28,7 @@ ShareMade   gpu_cube_meets(Gpu *gpu, GpuRun *run);
 GpuCube    *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, double gain, u64 *args_left);
 u64         gpu_cubes_args_bytes(void);                     // of the args of a run, for all its cubes, besides those of
                                                             // each chunk
+void        gpu_cube_pack(Wave *wave, GpuCube *cube);       // its riders have their results together, where they can
 void        gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks);
 weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err);
 void        gpu_cube_free(GpuCube *cube);

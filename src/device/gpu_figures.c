@@ -28,7 +28,8 @@ void figures_begin(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
     pthread_mutex_lock(&gpu->slots_lock);
-    run->next_listed = gpu->listed;
+    run->next_listed = gpu->listed, run->before_listed = NULL;
+    if (gpu->listed) gpu->listed->before_listed = run;
     gpu->listed = run;
     if (run->launch->scanned) figures_of(gpu, run->launch->scanned)->n_rides++;
     pthread_mutex_unlock(&gpu->slots_lock);
@@ -38,9 +39,9 @@ void figures_end(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
     pthread_mutex_lock(&gpu->slots_lock);
-    GpuRun **link = &gpu->listed;
-    while (*link && *link != run) link = &(*link)->next_listed;
-    if (*link) *link = run->next_listed;
+    if (run->before_listed) run->before_listed->next_listed = run->next_listed;
+    else gpu->listed = run->next_listed;
+    if (run->next_listed) run->next_listed->before_listed = run->before_listed;
     pthread_mutex_unlock(&gpu->slots_lock);
 }
 

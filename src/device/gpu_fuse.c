@@ -181,7 +181,8 @@ static void list_chunks(const Wave *wave, GpuRun *const *runs, int n, bool any, 
     unit->chunks = calloc((size_t)wave->n_chunks + 1, sizeof *unit->chunks);
     for (int k = 0; k < wave->n_chunks; k++) {
         int n_wanting = 0;
-        for (int i = 0; i < n; i++) n_wanting += wants_chunk(runs[i], wave->chunks[k].chunk, wave->chunks[k].number);
+        for (int i = 0; i < n && !wave->is_uniform; i++) n_wanting += wave_wants(wave, runs[i], k);
+        if (wave->is_uniform) n_wanting = n;
         if (any ? n_wanting > 0 : n_wanting == n) unit->chunks[unit->n_chunks++] = k;
     }
 }
@@ -253,6 +254,16 @@ static const Slots *made(void *device, const ShareRider *const *riders, int n, b
     return slots;
 }
 
+static void prepare(void *device, const ShareAsk *asks, int n)
+{
+    JoinCubeWish *wishes = calloc((size_t)n, sizeof *wishes);
+    for (int a = 0; a < n; a++)
+        wishes[a] = (JoinCubeWish){ runs_of(asks[a].riders, asks[a].n_riders), asks[a].n_riders };
+    gpu_join_cubes_prepare(((UnitChoice *)device)->wave->gpu, wishes, n);
+    for (int a = 0; a < n; a++) free(wishes[a].runs);
+    free(wishes);
+}
+
 static ShareMade make(void *device, ShareAsk *ask)
 {
     GpuRun  **runs = runs_of(ask->riders, ask->n_riders);
@@ -293,7 +304,7 @@ static bool set_wants(const Wave *wave, const GpuRun *run, ChunkSets *sets, Shar
 {
     bool any = false;
     for (int k = 0; k < wave->n_chunks; k++)
-        any |= sets->chunks[k] = wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
+        any |= sets->chunks[k] = wave_wants(wave, run, k);
     rider->wants = number_of(sets, wave->n_chunks);
     return any;
 }
@@ -327,8 +338,9 @@ static int list_riders(const Wave *wave, Arena *arena, ShareRider *riders, int *
     int       n = 0;
     for (int r = 0; r < wave->n_riders; r++) {
         ShareRider rider = describe(wave->riders[r], r);
-        if (!set_wants(wave, wave->riders[r], &sets, &rider)) continue;
-        if (wave->riders[r]->joins) set_sees(wave, wave->riders[r], &sets, &rider);
+        // Where all want all of it there is one set.
+        if (!wave->is_uniform && !set_wants(wave, wave->riders[r], &sets, &rider)) continue;
+        if (!wave->is_uniform && wave->riders[r]->joins) set_sees(wave, wave->riders[r], &sets, &rider);
         riders[n] = rider, numbers[n++] = r;
     }
     return n;
@@ -368,7 +380,8 @@ static ShareChoice choose(Wave *wave, Arena *arena, const ShareRider *riders, in
                               .make = make,
                               .meet = meet,
                               .can = can,
-                              .made = made };
+                              .made = made,
+                              .prepare = prepare };
     return share_choose(arena, &wave->gpu->share, &ways, riders, n_riders);
 }
 

@@ -7,6 +7,7 @@
 //     gpu_kernel.c   which code a launch needs, and its shape
 //     gpu_generic.c  the generic kernel, for launches whose own is not compiled yet
 //     gpu_launch.c   what one launch needs in device memory, and what it leaves
+//     gpu_pack.c     results of many launches by one copy
 //     gpu_notes.c    what its kernel notes about rows that stay there
 //     gpu_timer.c    how long its kernels took
 //     gpu_table.c    join tables and chunks made of the rows that a launch left in device memory
@@ -61,6 +62,7 @@ _Static_assert(N_PINNED_SLOTS == 64, "Gpu.pinned_taken has a bit for each");
 #define ARGS_MOST   ((u64)64 << 20)    // the same, when many queries ride over many chunks
 // Pinned memory of one launch: most transfers are small, and a copy from pageable memory waits.
 #define PINNED_SLOT_BYTES ((u64)64 << 10)
+#define STAGING_BYTES ((u64)2 << 20)   // of pinned memory, for the results of a pack
 
 typedef struct Gpu  Gpu;
 typedef struct MadeTable MadeTable;    // gpu_made.h
@@ -70,6 +72,7 @@ typedef struct MadeTable MadeTable;    // gpu_made.h
 typedef enum OtherTables { NO_TABLES, TABLES_THAT_WAIT, TABLES_THAT_GO } OtherTables;
 
 typedef struct Demand Demand;          // gpu_kernel.c
+typedef struct Pack Pack;              // gpu_pack.c
 typedef struct Pins Pins;
 typedef struct Pin  Pin;               // what is pinned of a chunk
 
@@ -156,6 +159,14 @@ typedef struct GpuRun {
     u64          tables_at, state_at, spots_at, cells_at, counts_at, segments_at, slots_at, words_at, program_at;
     u64          notes_at, marks_at;                           // of a launch that keeps its rows
     u64          room_at;                                      // from here on: what there is for each row or group
+    bool         can_pack;             // its results are few, and their size is known
+    bool         may_wait;             // with its first content, until it is in a run: others are about
+    bool         is_written;           // its block has its first content, or will when the stream comes to it
+    Pack        *pack;                 // its results come with those of others; NULL: by themselves
+    u64          pack_at;              // in what comes
+    bool         is_headless;          // its block has no head there: no kernel of its own works on it
+    GpuAddress   home;                 // of its block while it is in a pack, less what it does not have there; 0: it is
+                                       // in the pool
     u64         *slot_at;              // by state slot
     KernelSpot  *spots;                // by table
     KernelCells *cells;                // by state slot
@@ -184,11 +195,15 @@ typedef struct GpuRun {
     bool         is_join_cubed;        // the cube is one over joins
     bool         was_woven, was_fused, was_cubed, was_sieved, was_join_cubed;  // in any run
     bool         is_woven;             // in its last run, as launch->out.woven_as says
-    pthread_cond_t issued;             // one for each rider: a run must not wake up all riders
+    // A rider sleeps until all of it is issued, or its pack has come, with a lock of its own: whoever wakes it must not
+    // have it wait for others that were woken, too.
+    pthread_mutex_t wake_lock;
+    pthread_cond_t woken;
+    bool         is_woken;             // under wake_lock
     weft_status  status;               // the dispatcher failed it
     Error        error;
     struct GpuRun *next, *before;
-    struct GpuRun *next_listed;        // gpu_figures.c
+    struct GpuRun *next_listed, *before_listed;            // gpu_figures.c
     // for EXPLAIN ANALYZE
     bool         is_timed, is_counted;
     GpuEvent    *timers;               // begin and end of each launch
@@ -197,7 +212,9 @@ typedef struct GpuRun {
     u8          *pinned;               // its pinned slot until it is freed; NULL: none was left.  Written only while
                                        // its stream is idle
     // what came back
-    u8          *back;                 // the begin of the block; may be the pinned slot
+    const u8    *back;                 // the begin of the block, or NULL: a pack brought its state alone
+    const u8    *back_state;           // from room_at on
+    u8          *back_own;             // what of it is to be freed
     bool         is_coming;            // it was asked for, and is there when the stream is idle
     u64          n_used, n_segments;
     void       **state;
@@ -327,6 +344,7 @@ struct Gpu {
     _Atomic u64       n_launches, n_kernels;       // kernels: handed to the driver
     _Atomic u64       n_sorts;
     u64               n_runs, n_copying;           // copying: of these, those that brought columns
+    int               n_stagings;      // all; used by the dispatcher only
     GpuRun           *first, *last;    // attached, the oldest first
     int               n_attached;
     int               n_active;        // launches that hold memory
@@ -345,6 +363,7 @@ struct Gpu {
     u64               pinned_taken;     // by bit
     int               n_events;
     GpuEvent          events[N_EVENTS_KEPT];   // without timing, unused
+    struct Staging   *stagings;        // gpu_pack.c: those that no pack has
     struct { u64 table; int n; } expected[EXPECTED_MOST];          // queries that are on their way
     GpuRun           *listed;          // all launches
     int               n_tables;
@@ -373,8 +392,15 @@ weft_status gpu_check(Gpu *gpu, GpuResult result, const char *call, Error *err);
 void        gpu_lose(Gpu *gpu, const Error *err);         // no query goes to it any more
 void        gpu_wait_for(Gpu *gpu, GpuStream stream);      // until it is idle, or the device is lost
 void        run_wait_quietly(GpuRun *run);                  // the same for its stream: what failed may still be at work
+// Until the event has come; a cancel is passed on.
+weft_status run_wait_event(GpuRun *run, GpuEvent event, Error *err);
+// If it is stopped, its kernel is told, unless that was just done.
+void        run_pass_on_cancel(GpuRun *run, double *passed_on_ms);
+void        run_wake(GpuRun *run);                          // it may be gone when this returns
+bool        run_sleep(GpuRun *run, int ms);                 // until it is woken; false: not yet
 void        gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed);  // with the lock: until something changes, or it is
                                                                    // time to look again
+struct timespec time_after_ms(int ms);                      // by the clock of conditions
 bool        scan_is_busy(const Gpu *gpu);                   // runs are in flight, which hold memory.  Under the lock.
 #define GPU_TRY(gpu, field, arguments, err) TRY(gpu_check((gpu), (gpu)->calls->field arguments, #field, (err)))
 GpuAddress  gpu_address(const Gpu *gpu, u64 at);
@@ -384,6 +410,10 @@ weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread
 // save it (visit) and restore it (leave).
 GpuContext  gpu_visit(const Gpu *gpu);
 void        gpu_leave(const Gpu *gpu, GpuContext before);
+
+// Events without timing.  Making one takes the driver longer than all that is done with it, so they are kept.
+weft_status event_take(Gpu *gpu, GpuEvent *event, Error *err);
+void        event_give(Gpu *gpu, GpuEvent event);
 
 // gpu_code.c
 CodeEntry  *kernel_find(Gpu *gpu, const char *key);            // any thread; NULL: not noted yet
@@ -445,8 +475,14 @@ double      generic_wait_ms(Gpu *gpu, const Launch *launch);           // see De
 weft_status generic_get(Gpu *gpu, GpuRun *run, Error *err);            // its own code, or the generic kernel's
 
 // gpu_launch.c
-weft_status launch_open(GpuRun *run, Error *err);           // block and tables are there, or will be when the stream
-                                                            // comes to it
+// Block and tables are there, or will be when the stream comes to it; but where others are about, a block that may be
+// in a pack is yet to be written (launch_write).
+weft_status launch_open(GpuRun *run, Error *err);
+weft_status launch_write(GpuRun *run, Error *err);          // its first content, unless it is written
+// The same for a pack: the head of the block, and from room_at on, into zeros.
+void        launch_write_head(const GpuRun *run, u8 *head);
+void        launch_write_state(const GpuRun *run, u8 *state);
+bool        launch_has_init(const GpuRun *run);             // some of it is not zero
 void        launch_close(GpuRun *run);                      // gives device memory back
 void        launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params);
 // Bytes of blocks and tables together.  The rest of the pool is for columns on their way through.
@@ -461,7 +497,22 @@ weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that 
 weft_status launch_ask_back(GpuRun *run, Error *err);       // the begin of the block, once its kernels are issued
 weft_status launch_results(GpuRun *run, bool *again, Error *err);
 void        launch_free_results(GpuRun *run);
-static inline GpuAddress in_block(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
+static inline GpuAddress in_block(const GpuRun *run, u64 at)
+{
+    return run->home ? run->home + at : gpu_address(run->gpu, run->block_at + at);
+}
+// More than the pool keeps.
+static inline bool passes_through(const Gpu *gpu, const GpuRun *run)
+{
+    return run->bytes_wanted > frames_total(gpu->frames) / 4 * 3;
+}
+
+// gpu_pack.c.  Of a run that is in a pack, once it has been issued:
+// Until the results of all members are here, and back is set.  One member waits for them, and wakes the others.
+weft_status pack_wait(GpuRun *run, Error *err);
+bool        pack_wakes(const GpuRun *run);                  // it is woken by another member
+void        pack_leave(GpuRun *run);                        // if it is in one; what it brought is gone
+void        packs_close(Gpu *gpu, bool has_context);
 
 // gpu_timer.c: kernels between begin and end, in the run's stream, are timed if it is.
 weft_status timer_begin(GpuRun *run, Error *err);
@@ -554,6 +605,7 @@ void        scan_stop(Gpu *gpu);
 void        gpu_expect(Device *device, u64 table, int n);
 weft_status scan_ride(GpuRun *run, Error *err);             // through all chunks; its stream still works when this
                                                             // returns
-weft_status scan_wait(GpuRun *run, Error *err);             // until its stream is done; a cancel is passed on
+// Until its stream is done, or its pack has come; a cancel is passed on.
+weft_status scan_wait(GpuRun *run, Error *err);
 
 #endif

@@ -59,6 +59,8 @@ typedef struct JoinShape {             // lives as long as the device
     int         n_members;
     u64        *members;               // numbers of launches
     u64         used;                  // when
+    u64         refused_first, refused_last;   // members that no slots could be made for: the first, the last
+    int         n_refused;             // and how many; 0: none
     GpuEvent    sent;                  // all that was sent for cubes of this shape
     bool        has_sent;
     struct JoinShape *next;
@@ -356,6 +358,62 @@ static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
     return true;
 }
 
+// ---- slots of several shapes at once --------------------------------------------------------------------------------
+
+typedef struct SlotsWork { JoinShape *shape; GpuRun **runs; int n; bool is_made; } SlotsWork;
+typedef struct SlotsWorks { SlotsWork *works; int n; _Atomic int next; } SlotsWorks;
+
+static void make_some(void *context, int worker)
+{
+    SlotsWorks *all = context;
+    (void)worker;
+    for (int w; (w = atomic_fetch_add(&all->next, 1)) < all->n;)
+        all->works[w].is_made = make_slots(all->works[w].shape, all->works[w].runs, all->works[w].n);
+}
+
+static bool is_listed(const SlotsWorks *all, const JoinShape *shape)
+{
+    int w = 0;
+    while (w < all->n && all->works[w].shape != shape) w++;
+    return w < all->n;
+}
+
+static void list_work(SlotsWorks *all, const JoinCubeWish *wish)
+{
+    JoinShape *shape = find_shape(wish->runs[0]);
+    int       *numbers = calloc((size_t)wish->n, sizeof *numbers);
+    if (shape && !is_listed(all, shape) && !find_members(shape, wish->runs, wish->n, numbers))
+        all->works[all->n++] = (SlotsWork){ .shape = shape, .runs = wish->runs, .n = wish->n };
+    free(numbers);
+}
+
+// So that nobody tries the same again in this choice.
+static void note_refused(const SlotsWork *work)
+{
+    work->shape->n_refused = work->is_made ? 0 : work->n;
+    work->shape->refused_first = work->runs[0]->number, work->shape->refused_last = work->runs[work->n - 1]->number;
+}
+
+static bool was_refused(const JoinShape *shape, GpuRun *const *runs, int n)
+{
+    return shape->n_refused == n && shape->refused_first == runs[0]->number &&
+           shape->refused_last == runs[n - 1]->number;
+}
+
+// Where they are several: classes are made of what queries have, whatever their shape, so no two wait for each other.
+// The threads that fill stages have nothing to do while a run is put together.
+void gpu_join_cubes_prepare(Gpu *gpu, const JoinCubeWish *wishes, int n)
+{
+    SlotsWorks all = { .works = calloc((size_t)n, sizeof *all.works) };
+    for (int w = 0; w < n; w++) list_work(&all, &wishes[w]);
+    for (int w = 0; w < all.n; w++) all.works[w].shape->used = ++gpu->n_join_cubes;
+    if (all.n > 1) {
+        pool_run(gpu->copiers, MIN_OF(pool_size(gpu->copiers), all.n), make_some, &all);
+        for (int w = 0; w < all.n; w++) note_refused(&all.works[w]);
+    }
+    free(all.works);
+}
+
 // ---- code for so many cells -----------------------------------------------------------------------------------------
 
 // In shared memory if they fit and its kernel is there, which is asked for when it would be of use.
@@ -624,7 +682,10 @@ static weft_status send_all(Wave *wave, GpuJoinCube *cube, const int *chunks, in
     Error      ignored = { 0 };
     const bool is_told = !end_sending(gpu, shape, stream, &ignored);
     if (!is_told) gpu_wait_for(gpu, stream);
-    if (!status) status = send_run(wave, cube, stream, &sent, chunks, n_chunks, err);
+    if (!status) {
+        packs_make(wave, cube, stream, cube->runs, cube->n_runs);
+        status = send_run(wave, cube, stream, &sent, chunks, n_chunks, err);
+    }
     free(sent.tables);
     return status;
 }
@@ -646,7 +707,7 @@ static bool has_slots(Gpu *gpu, GpuJoinCube *cube)
     JoinShape *shape = cube->shape;
     shape->used = ++gpu->n_join_cubes;
     if (!find_members(shape, cube->runs, cube->n_runs, cube->numbers)) {
-        if (!make_slots(shape, cube->runs, cube->n_runs)) return false;
+        if (was_refused(shape, cube->runs, cube->n_runs) || !make_slots(shape, cube->runs, cube->n_runs)) return false;
         for (int r = 0; r < cube->n_runs; r++) cube->numbers[r] = r;
     }
     cube->figures = slots_figures(shape->slots);
@@ -676,6 +737,7 @@ ShareMade gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, 
         *made = cube;
         return SHARE_DONE;
     }
+    packs_undo(wave, cube);
     gpu_join_cube_free(cube);
     return has_room ? SHARE_NO : SHARE_TOO_MANY;
 }
@@ -727,19 +789,12 @@ void gpu_join_cubes_free(Gpu *gpu)
 
 // ---- launching ------------------------------------------------------------------------------------------------------
 
-static u64 n_wanted_of(const Wave *wave, const GpuRun *run)
-{
-    u64 n = 0;
-    for (int k = 0; k < wave->n_chunks; k++) n += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
-    return n;
-}
-
 static void tell(const Wave *wave, const GpuJoinCube *cube, const Grid *grid)
 {
     for (int r = 0; r < cube->n_runs; r++) {
         GpuRun        *run = cube->runs[r];
         LaunchOutcome *out = &run->launch->out;
-        run->n_cubed_chunks = n_wanted_of(wave, run), run->is_join_cubed = true;
+        run->n_cubed_chunks = (u64)wave_n_wanted(wave, run), run->is_join_cubed = true;
         out->woven_as = "one body", out->n_woven = cube->n_runs, out->gain = cube->gain;
         out->cube = (CubeFigures){ .n_classes = cube->figures.n_classes,
                                    .n_slots = cube->figures.n_slots,
@@ -760,6 +815,7 @@ weft_status gpu_join_cube_launch(Wave *wave, const GpuJoinCube *cube, Error *err
         const Grid collects = schedule_one_round(gpu, &cube->collect.shape, cube->most_pairs, cube->n_collects);
         TRY(wave_launch(gpu, &cube->collect, first->stream, cube->collects_at, &collects, err));
     }
+    TRY(packs_fetch(wave, cube, err));
     tell(wave, cube, &grid);
     return WEFT_OK;
 }

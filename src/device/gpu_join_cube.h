@@ -3,6 +3,7 @@
 //     gpu_join_cube_look(run);                            // in the query's thread: its form, and its tables
 //     if (gpu_join_cube_fits(runs[0], runs[1])) ...       // in the dispatcher's, as all that follows
 //     if (gpu_join_cube_meets(gpu, runs, n) != SHARE_DONE) ...    // their kernel is not compiled yet
+//     gpu_join_cubes_prepare(gpu, wishes, n);             // optional: for several cubes at once
 //     if (gpu_join_cube_of(wave, runs, n, gain, ..., &cube) != SHARE_DONE) ...    // too many cells, or no memory
 //     TRY(gpu_join_cube_launch(wave, cube, ...));         // the cube's kernel, then one that collects cells
 //     gpu_join_cube_free(cube);
@@ -21,6 +22,9 @@ bool         gpu_join_cube_can(const GpuRun *run);          // its tables are he
 const CubeForm *gpu_join_cube_form(const GpuRun *run);      // NULL: it is for no such cube
 bool         gpu_join_cube_fits(const GpuRun *a, const GpuRun *b);
 ShareMade    gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n);    // such queries met: their kernel is there
+// What the host makes for cubes of these, each of another shape, is made by several threads; gpu_join_cube_of finds it.
+typedef struct JoinCubeWish { GpuRun **runs; int n; } JoinCubeWish;
+void         gpu_join_cubes_prepare(Gpu *gpu, const JoinCubeWish *wishes, int n);
 const Slots *gpu_join_cube_made(GpuRun *const *runs, int n, bool *is_all);   // as ShareWays.made
 // Over these chunks of the wave, which may hold no rows for some of them.  Its tables and arguments are under way then;
 // where the device failed at that, it is SHARE_NO, too, and what is the matter will show.

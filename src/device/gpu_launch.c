@@ -31,6 +31,8 @@
 #define GROUPS_GROW       8                    // times, as long as that fits: all rows are read again
 #define ROOM_MOST         ((u64)UINT32_MAX - 4)
 #define BACK_BYTES        ((u64)4 << 20)       // states up to this come back together with the head
+#define PACKED_MOST       ((u64)64 << 10)      // the same, and may come with those of other launches
+#define CROWD             8                    // launches that hold memory: the next ones may well be in packs
 #define GROUPS_SHARE      8                    // of what a query may have: room for groups that there may be
 #define OVERTAKEN_MS      100.0
 #define HELD_UP_MS        200.0
@@ -121,6 +123,8 @@ static void lay_out_room(GpuRun *run)
     }
     run->segments_at = at, at += aligned(run->segments_room * sizeof(KernelSegment));
     run->block_bytes = at;
+    run->can_pack = run->launch->table && !run->launch->n_facts && !run->is_timed && !run->is_counted &&
+                    run->copied_bytes == at && at <= PACKED_MOST;
 }
 
 // ---- admission ------------------------------------------------------------------------------------------------------
@@ -289,6 +293,7 @@ static weft_status take_block(GpuRun *run, Error *err)
     }
     tables_waited_for(run, -1);
     if (run->has_block) gpu->bytes_admitted += need, gpu->n_active++;
+    run->may_wait = run->can_pack && gpu->n_active > CROWD && !passes_through(gpu, run);
     if (blocked_since > 0) gpu->exclusive = NULL, pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
     return status;
@@ -411,7 +416,7 @@ static weft_status get_tables(GpuRun *run, Error *err)
 
 static void *device_pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
-static void write_head(const GpuRun *run, u8 *head)
+void launch_write_head(const GpuRun *run, u8 *head)
 {
     const Woven  *woven = run->launch->woven;
     KernelCommon *common = (KernelCommon *)(void *)head;
@@ -464,16 +469,28 @@ static u64 set_bytes(const GpuRun *run)
 
 static bool has_init(const GpuRun *run, int slot) { return !is_rows(run) && run->launch->woven->state[slot].init; }
 
+bool launch_has_init(const GpuRun *run)
+{
+    int s = 0;
+    while (s < run->launch->woven->n_state && !has_init(run, s)) s++;
+    return s < run->launch->woven->n_state;
+}
+
+void launch_write_state(const GpuRun *run, u8 *state)
+{
+    for (int s = 0; s < run->launch->woven->n_state; s++) {
+        u64 *cells = (u64 *)(void *)(state + (run->slot_at[s] - run->room_at));
+        for (u64 g = 0; has_init(run, s) && g < run->n_room; g++) cells[g] = run->launch->woven->state[s].init;
+    }
+}
+
 // A small block goes as it is to be, in one copy.
 static weft_status write_small_block(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
     memset(run->pinned, 0, set_bytes(run));
-    write_head(run, run->pinned);
-    for (int s = 0; s < run->launch->woven->n_state; s++) {
-        u64 *cells = (u64 *)(void *)(run->pinned + run->slot_at[s]);
-        for (u64 g = 0; has_init(run, s) && g < run->n_room; g++) cells[g] = run->launch->woven->state[s].init;
-    }
+    launch_write_head(run, run->pinned);
+    launch_write_state(run, run->pinned + run->room_at);
     GPU_TRY(gpu, MemcpyHtoDAsync, (in_block(run, 0), run->pinned, set_bytes(run), run->stream), err);
     return WEFT_OK;
 }
@@ -483,7 +500,7 @@ static weft_status write_large_block(GpuRun *run, Error *err)
     Gpu        *gpu = run->gpu;
     u8         *head = calloc(1, run->head_bytes);
     weft_status status = WEFT_OK;
-    write_head(run, head);
+    launch_write_head(run, head);
     if (set_bytes(run) > run->head_bytes)
         status = gpu_check(gpu,
                            gpu->calls->MemsetD8Async(in_block(run, run->head_bytes), 0,
@@ -498,8 +515,10 @@ static weft_status write_large_block(GpuRun *run, Error *err)
     return status;
 }
 
-static weft_status write_block(GpuRun *run, Error *err)
+weft_status launch_write(GpuRun *run, Error *err)
 {
+    if (run->is_written) return WEFT_OK;
+    run->is_written = true;
     return run->pinned && set_bytes(run) <= PINNED_SLOT_BYTES ? write_small_block(run, err)
                                                               : write_large_block(run, err);
 }
@@ -513,7 +532,8 @@ weft_status launch_open(GpuRun *run, Error *err)
     lay_out_room(run);
     TRY(take_block(run, err));
     TRY(get_tables(run, err));
-    return write_block(run, err);
+    run->is_written = false;
+    return run->may_wait ? WEFT_OK : launch_write(run, err);
 }
 
 // ---- a part ---------------------------------------------------------------------------------------------------------
@@ -578,7 +598,8 @@ static weft_status fetch_groups(GpuRun *run, Error *err)
     TRY(new_state(run, n, err));
     for (int s = 0; s < woven->n_state; s++) {
         const u64 bytes = n * woven->state[s].bytes;
-        if (run->slot_at[s] + bytes <= run->copied_bytes) memcpy(run->state[s], run->back + run->slot_at[s], bytes);
+        if (run->slot_at[s] + bytes <= run->copied_bytes)
+            memcpy(run->state[s], run->back_state + (run->slot_at[s] - run->room_at), bytes);
         else TRY(fetch_long(run, run->state[s], run->slot_at[s], bytes, err));
     }
     if (is_hash(run)) TRY(fetch_keys(run, n, err));
@@ -631,15 +652,17 @@ weft_status launch_ask_back(GpuRun *run, Error *err)
 
 static void forget_back(GpuRun *run)
 {
-    if (run->back != run->pinned) free(run->back);
-    run->back = NULL;
+    free(run->back_own);
+    run->back_own = NULL, run->back = run->back_state = NULL;
 }
 
 static weft_status get_back(GpuRun *run, Error *err)
 {
+    if (run->pack) return WEFT_OK;     // it has been set
     forget_back(run);
-    run->back = run->is_coming ? run->pinned : malloc(run->copied_bytes);
-    return run->is_coming ? WEFT_OK : fetch_short(run, run->back, 0, run->copied_bytes, err);
+    if (!run->is_coming) run->back_own = malloc(run->copied_bytes);
+    run->back = run->is_coming ? run->pinned : run->back_own, run->back_state = run->back + run->room_at;
+    return run->is_coming ? WEFT_OK : fetch_short(run, run->back_own, 0, run->copied_bytes, err);
 }
 
 // *AGAIN: there was too little room; launch_close and launch_open make more.
@@ -649,7 +672,8 @@ weft_status launch_results(GpuRun *run, bool *again, Error *err)
     const Woven *woven = launch->woven;
     *again = false;
     TRY(get_back(run, err));
-    const KernelCommon *common = (const KernelCommon *)(const void *)run->back;
+    static const KernelCommon none;    // a body counts nothing and checks nothing
+    const KernelCommon *common = run->back ? (const KernelCommon *)(const void *)run->back : &none;
     if (common->failed > 0 && common->failed <= woven->n_checks) return failed_check(run, common->failed, err);
     if (atomic_load(launch->stop)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
     if (common->failed) {
@@ -659,7 +683,7 @@ weft_status launch_results(GpuRun *run, bool *again, Error *err)
     run->n_used = is_rows(run) ? TAKEN_ROWS(common->n_used) : common->n_used;
     run->n_segments = is_rows(run) ? TAKEN_SEGMENTS(common->n_used) : 0;
     launch->out.counts = calloc((size_t)woven->n_counts + 1, sizeof(u64));
-    memcpy(launch->out.counts, run->back + run->counts_at, (size_t)woven->n_counts * sizeof(u64));
+    if (run->back) memcpy(launch->out.counts, run->back + run->counts_at, (size_t)woven->n_counts * sizeof(u64));
     if (!is_rows(run)) return fetch_groups(run, err);
     launch->out.rows_out = run->n_used;
     return launch->n_facts ? keep_rows(run) : fetch_rows(run, err);

@@ -48,19 +48,18 @@
 #define WAKE_MS     20
 #define WAKE_SHARE  16                 // as many riders as this look within WAKE_MS
 #define WAKE_MOST_MS 200
-#define CANCEL_MS       5.0
-#define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
-#define SPINNERS    4                  // unless so many do: asking takes the driver's locks
 #define RUN_BYTES        ((u64)4 << 20)    // of a run that streams, and for each rider
 #define RUN_RIDER_BYTES  ((u64)768 << 10)
 #define RUN_SHARE        8                 // of the pool: 1 / this, at most
 #define RUNS_AHEAD       2                 // that stream and have not come
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
+#define CROWD_RIDERS     16                // of a run: those with kernels of their own have their results together, too
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define RIDER_ARGS_ONCE  ((u64)4096)       // of its arguments, what does not grow with chunks
-#define POLL_AGAIN_MS    0.03              // while a run is waited for
+#define POLL_AGAIN_MS    0.03              // while a run is waited for,
+#define POLL_CROWD_MS    0.1               // by many
 #define GATHER_BYTES     ((u64)64 << 20)   // of the device's memory: so much takes longer than others to come
 #define GATHER_MS        0.8               // that a scan waits for others, at most, where columns come over the link,
 #define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more,
@@ -170,8 +169,8 @@ static void release_chunks(Wave *wave)
 
 static int columns_wanted(const Wave *wave, const Chunk *chunk, int hint)
 {
-    int n = 0;
-    for (int r = 0; r < wave->n_riders; r++)
+    int n = wave->is_uniform ? wave->n_columns : 0;
+    for (int r = 0; r < wave->n_riders && !wave->is_uniform; r++)
         if (wants_chunk(wave->riders[r], chunk, hint)) n += wave->riders[r]->launch->woven->n_columns;
     return n;
 }
@@ -183,10 +182,31 @@ static u64 part_bytes(const GpuRun *run)
            unit_args_bytes(run);
 }
 
+// Of all riders, for any chunk, where they want the same ones.
+static void add_up_riders(Wave *wave)
+{
+    u64 has = 0;                       // of the first columns: many riders want the same ones
+    if (wave->has_sums) return;
+    wave->has_sums = true, wave->part_bytes = 0, wave->n_columns = 0;
+    for (int r = 0; r < wave->n_riders; r++) {
+        const GpuRun *run = wave->riders[r];
+        wave->part_bytes += part_bytes(run);
+        for (int c = 0; c < run->launch->woven->n_columns; c++) {
+            const int column = table_column(run, c);
+            int       known = column < 64 ? wave->n_columns : 0;
+            if (column < 64 && has >> column & 1) continue;
+            while (known < wave->n_columns && wave->columns[known] != column) known++;
+            if (known < wave->n_columns) continue;
+            if (column < 64) has |= (u64)1 << column;
+            *PUSH(wave->columns, wave->n_columns, wave->columns_room) = column;
+        }
+    }
+}
+
 static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
 {
-    u64 bytes = 0;
-    for (int r = 0; r < wave->n_riders; r++)
+    u64 bytes = wave->is_uniform ? wave->part_bytes : 0;
+    for (int r = 0; r < wave->n_riders && !wave->is_uniform; r++)
         if (wants_chunk(wave->riders[r], chunk, hint) || wave->riders[r]->can_fuse)
             bytes += part_bytes(wave->riders[r]);
     return wave->n_riders > 1 ? bytes + gpu_sieve_args_bytes() : bytes;
@@ -203,7 +223,9 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number)
     bool          is_complete = true;
     u64           has = 0;             // of the first columns: many riders want the same ones
     chunk.columns = calloc((size_t)columns_wanted(wave, stored, number) + 1, sizeof *chunk.columns);
-    for (int r = 0; r < wave->n_riders && is_complete; r++) {
+    for (int c = 0; wave->is_uniform && c < wave->n_columns && is_complete; c++)
+        is_complete = hold_column(wave, &chunk, wave->columns[c], wave->is_passing);
+    for (int r = 0; r < wave->n_riders && is_complete && !wave->is_uniform; r++) {
         if (!wants_chunk(wave->riders[r], stored, number)) continue;
         for (int c = 0; c < wave->riders[r]->launch->woven->n_columns && is_complete; c++) {
             const int column = table_column(wave->riders[r], c);
@@ -238,24 +260,28 @@ static u64 least_args(const GpuRun *run) { return part_bytes(run) + RIDER_ARGS_O
 // Its arguments find room, for one chunk at least.
 static bool can_ride(const GpuRun *run) { return args_once() + gpu_sieve_args_bytes() + least_args(run) <= ARGS_BYTES; }
 
+static bool want_same(const GpuRun *a, const GpuRun *b)
+{
+    const Source *x = a->launch->source, *y = b->launch->source;
+    const size_t  n = (size_t)x->n_chunks;
+    return a == b || (x->n_chunks == y->n_chunks && memcmp(a->wants, b->wants, n * sizeof *a->wants) == 0 &&
+                      (x->chunks == y->chunks || memcmp(x->chunks, y->chunks, n * sizeof(Chunk *)) == 0));
+}
+
 // As many as arguments find room for with one chunk; others lead later.
 static void gather_riders(Wave *wave, const GpuRun *leader)
 {
     ASSERT(mutex_is_held(&wave->gpu->lock));
     u64 bytes = args_once() + gpu_sieve_args_bytes() + least_args(leader);
+    wave->is_uniform = true;
     for (GpuRun *run = wave->gpu->first; run; run = run->next) {
         if (is_stopped(run)) want_nothing(run);
         if (!run->n_wanted || !is_fellow(leader, run)) continue;
         if (run != leader && bytes + least_args(run) > wave->slot->args_bytes) continue;
         if (run != leader) bytes += least_args(run);
+        wave->is_uniform = wave->is_uniform && want_same(leader, run);
         *PUSH(wave->riders, wave->n_riders, wave->riders_room) = run;
     }
-}
-
-// More than the pool keeps.
-static bool passes_through(const Gpu *gpu, const GpuRun *run)
-{
-    return run->bytes_wanted > frames_total(gpu->frames) / 4 * 3;
 }
 
 // It takes several runs, at least where its columns are not in the pool.
@@ -278,6 +304,7 @@ static void gather_chunks(Wave *wave, const GpuRun *leader)
     const Source *source = leader->launch->source;
     const u64     once = RIDER_ARGS_ONCE * (u64)wave->n_riders + args_once();
     wave->is_passing = passes_through(wave->gpu, leader);
+    if (wave->is_uniform) add_up_riders(wave);
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
         const u64 bytes = parts_bytes(wave, source->chunks[c], c);
@@ -322,19 +349,17 @@ static void read_ahead(Wave *wave, const GpuRun *leader)
 
 static void *device_pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
-static GpuAddress block_address(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
-
 static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
 {
     KernelArgs args = { .row_end = chunk->chunk->n_rows,
                         .place = place,
-                        .tables = device_pointer(block_address(run, run->tables_at)),
-                        .state = device_pointer(block_address(run, run->state_at)),
-                        .common = device_pointer(block_address(run, 0)) };
-    if (run->is_counted) args.counts = device_pointer(block_address(run, run->counts_at));
+                        .tables = device_pointer(in_block(run, run->tables_at)),
+                        .state = device_pointer(in_block(run, run->state_at)),
+                        .common = device_pointer(in_block(run, 0)) };
+    if (run->is_counted) args.counts = device_pointer(in_block(run, run->counts_at));
     if (run->n_slots) {
-        args.groups = device_pointer(block_address(run, run->slots_at)), args.groups_mask = run->n_slots - 1;
-        args.group_words = device_pointer(block_address(run, run->words_at));
+        args.groups = device_pointer(in_block(run, run->slots_at)), args.groups_mask = run->n_slots - 1;
+        args.group_words = device_pointer(in_block(run, run->words_at));
     }
     return args;
 }
@@ -442,7 +467,6 @@ static weft_status launch_in_order(Wave *wave, const WaveLaunch *launches, int n
             TRY(launch_together(wave, launch->unit, err));
             continue;
         }
-        if (wave->schedule == SCHEDULE_PLAIN || wave->is_passing) waiting = 0;
         TRY(open_stream(wave, launch->run, &waiting, err));
         if (!has_begun) TRY(schedule_begin_timers(wave, launch, err));
         has_begun = true;
@@ -473,7 +497,7 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
         for (; unit->fused && n < unit->n_chunks; n++) chunks[n] = unit->chunks[n];
         for (int k = 0, u = 0; k < wave->n_chunks; k++) {
             if (u < unit->n_chunks && unit->chunks[u] == k) u++;
-            else if (wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number)) chunks[n++] = k;
+            else if (wave_wants(wave, run, k)) chunks[n++] = k;
         }
         parts[unit->riders[i]] = write_parts(wave, run, chunks, n);
         if (unit->sieve) own[i] = &parts[unit->riders[i]];
@@ -483,6 +507,46 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
     if (unit->sieve) gpu_sieve_hand_out(wave, unit->sieve, own);
 }
 
+// All that a cube's riders want goes through its kernel: none of them needs one of its own.
+static bool serves_all(const Wave *wave, const Unit *unit)
+{
+    for (int i = 0; i < unit->n_riders; i++) {
+        const GpuRun *run = wave->riders[unit->riders[i]];
+        int           n = 0;
+        for (int k = 0; k < unit->n_chunks; k++) n += wave_wants(wave, run, unit->chunks[k]);
+        if (n != run->n_wanted) return false;
+    }
+    return true;
+}
+
+// Those over joins have theirs.
+static void pack_cubes(Wave *wave, const Unit *units, int n_units)
+{
+    for (int u = 0; u < n_units; u++)
+        if (units[u].cube && serves_all(wave, &units[u])) gpu_cube_pack(wave, units[u].cube);
+}
+
+// Riders of a stream wait for each other's results then, which are there at about the same time where kernels are many.
+static void pack_others(Wave *wave)
+{
+    GpuRun **runs = calloc((size_t)wave->n_riders, sizeof *runs);
+    for (int s = 0; s < N_STREAMS && wave->n_riders >= CROWD_RIDERS; s++) {
+        int n = 0;
+        for (int r = 0; r < wave->n_riders; r++)
+            if (wave->riders[r]->stream_number == s && !wave->riders[r]->pack) runs[n++] = wave->riders[r];
+        if (n) packs_make(wave, NULL, wave->gpu->streams[s], runs, n);
+    }
+    free(runs);
+}
+
+// Of riders that waited with it and are in no pack.
+static weft_status write_blocks(const Wave *wave, Error *err)
+{
+    for (int r = 0; r < wave->n_riders; r++)
+        if (!wave->riders[r]->pack) TRY(launch_write(wave->riders[r], err));
+    return WEFT_OK;
+}
+
 static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, int *riders, Error *err)
 {
     const int   n_units = units_choose(wave, units, riders);
@@ -490,6 +554,9 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     weft_status status = WEFT_OK;
     for (int u = 0; u < n_units && !status; u++)           // a sieve is at work while the rest is written
         if (units[u].sieve) status = gpu_sieve_begin(wave, units[u].sieve, err);
+    pack_cubes(wave, units, n_units);
+    pack_others(wave);
+    if (!status) status = write_blocks(wave, err);
     for (int u = 0; u < n_units && !status; u++) write_unit(wave, &units[u], parts, chunks);
     if (!status) status = wave_gate(wave, err);
     if (!status) status = launch_all(wave, units, n_units, parts, err);
@@ -502,12 +569,20 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     return status;
 }
 
-// A rider that is done fetches its results in its own stream, which must not wait for later work of others.
-static bool is_last_run_of(const Wave *wave, const GpuRun *run)
+// A rider that is done fetches its results in its own stream, which must not wait for later work of others.  Those of a
+// cube's pack are on their way, and whatever is at work for one rider of a stream is waited for by all of it.
+static weft_status return_riders(const Wave *wave, Error *err)
 {
-    int n = 0;
-    for (int k = 0; k < wave->n_chunks; k++) n += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
-    return n == run->n_wanted;
+    u32 told[N_STREAMS] = { 0 };       // by stream: which others go on behind it
+    for (int r = 0; r < wave->n_riders; r++) {
+        GpuRun   *run = wave->riders[r];
+        const u32 own = 1u << run->stream_number;
+        if (!run->pack && !wave_completes(wave, run)) continue;
+        if (run->is_headless || told[run->at_stream] & own) run->at_stream = run->stream_number;
+        told[run->at_stream] |= own;
+        TRY(run_use_own_stream(run, err));
+    }
+    return WEFT_OK;
 }
 
 static weft_status launch_riders(Wave *wave, Error *err)
@@ -525,8 +600,8 @@ static weft_status launch_riders(Wave *wave, Error *err)
         status = gpu_check(gpu, gpu->calls->EventRecord(slot->done[s], gpu->streams[s]), "EventRecord", err);
         slot->streams |= 1u << s;
     }
-    for (int r = 0; r < wave->n_riders && !status; r++)
-        if (is_last_run_of(wave, wave->riders[r])) status = run_use_own_stream(wave->riders[r], err);
+    if (!status) status = return_riders(wave, err);
+    if (!status) status = packs_fetch(wave, NULL, err);
     free(in_units);
     free(chunks);
     free(units);
@@ -552,7 +627,9 @@ static void run_wave(Wave *wave, bool is_prefetch)
     if (!status) wave_copy(wave);
     if (!status && !wave->is_failed) status = is_prefetch ? wave_gate(wave, &err) : launch_riders(wave, &err);
     if (status) wave_failed(wave, status, &err);
-    if (wave->is_failed) wait_for_failed_work(wave);
+    if (!wave->is_failed) return;
+    wait_for_failed_work(wave);
+    packs_undo(wave, NULL);
 }
 
 // ---- slots ----------------------------------------------------------------------------------------------------------
@@ -668,6 +745,22 @@ static RunSlot *free_slot(Gpu *gpu)
 
 // ---- a step of the dispatcher (under the lock) ----------------------------------------------------------------------
 
+static bool came_from_pool(const Wave *wave)
+{
+    for (int k = 0; k < wave->n_chunks; k++)
+        for (int c = 0; c < wave->chunks[k].n_columns; c++)
+            if (!wave->chunks[k].columns[c].copy) return false;
+    return !wave->n_new;
+}
+
+static void count_all(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes)
+{
+    Launch *launch = run->launch;
+    launch->out.chunks_read += n_chunks, launch->out.rows_in += n_rows, launch->out.bytes_read += bytes;
+    figures_ridden(run, n_chunks, n_rows, bytes);
+    if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, n_rows, memory_order_relaxed);
+}
+
 static void count_chunks(const Wave *wave, GpuRun *run)
 {
     Launch *launch = run->launch;
@@ -689,9 +782,18 @@ static void count_chunks(const Wave *wave, GpuRun *run)
         run->wants[number] = false;
         run->n_wanted--;
     }
-    launch->out.chunks_read += n_chunks, launch->out.rows_in += n_rows, launch->out.bytes_read += bytes;
-    figures_ridden(run, n_chunks, n_rows, bytes);
-    if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, n_rows, memory_order_relaxed);
+    count_all(run, n_chunks, n_rows, bytes);
+}
+
+// One that wants just what this run has, from the pool, has got what was worked out when it came.
+static void count_ridden(const Wave *wave, GpuRun *run, bool is_from_pool)
+{
+    if (!is_from_pool || run->n_wanted != run->n_chunks_wanted || !wave_completes(wave, run)) {
+        count_chunks(wave, run);
+        return;
+    }
+    want_nothing(run);
+    count_all(run, (u64)run->n_chunks_wanted, run->rows_wanted, run->bytes_wanted);
 }
 
 static void keep_copies(Wave *wave)
@@ -732,11 +834,36 @@ static void fail_rider(GpuRun *run, weft_status status, const Error *err)
     want_nothing(run);
 }
 
+static void attach(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    ASSERT(mutex_is_held(&gpu->lock) && !run->is_attached);
+    run->next = NULL, run->before = gpu->last;
+    if (gpu->last) gpu->last->next = run;
+    else gpu->first = run;
+    gpu->last = run;
+    gpu->n_attached++;
+    run->is_attached = true;
+}
+
+static void detach(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    ASSERT(mutex_is_held(&gpu->lock) && run->is_attached && !run->is_in_run);
+    if (run->before) run->before->next = run->next;
+    else gpu->first = run->next;
+    if (run->next) run->next->before = run->before;
+    else gpu->last = run->before;
+    gpu->n_attached--;
+    run->is_attached = false;
+}
+
+// It gets off.  Once it is woken it needs no lock of others, and may be gone.
 static void set_issued(GpuRun *run)
 {
     ASSERT(mutex_is_held(&run->gpu->lock));
     run->is_issued = true;
-    pthread_cond_signal(&run->issued);
+    detach(run);
 }
 
 static bool reads(const GpuRun *run, int column)
@@ -753,19 +880,27 @@ static weft_status own_status(const Wave *wave, const GpuRun *run)
     return is_its_own ? wave->status : WEFT_DEVICE_FAILED;
 }
 
+// Members of a pack wake each other, so none is looked at any more when the first one has been woken: those that are to
+// be woken here come first among the riders then.
 static void settle(Wave *wave, bool is_prefetch)
 {
+    int        n_woken = 0;
+    const bool is_from_pool = came_from_pool(wave);
     ASSERT(mutex_is_held(&wave->gpu->lock));
     if (!wave->status && !is_prefetch) figures_read(wave);
     for (int r = 0; r < wave->n_riders; r++) {
         GpuRun *run = wave->riders[r];
         run->is_in_run = false;
         if (wave->status) fail_rider(run, own_status(wave, run), &wave->error);
-        else if (!is_prefetch) count_chunks(wave, run);
+        else if (!is_prefetch) count_ridden(wave, run, is_from_pool);
         if (!is_prefetch) figures_woven(run);
-        if (run->n_wanted == 0) set_issued(run);
+        if (run->n_wanted) continue;
+        set_issued(run);
+        if (!pack_wakes(run)) wave->riders[n_woken++] = run;
     }
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;
+    wave->n_riders = 0;
+    for (int r = 0; r < n_woken; r++) run_wake(wave->riders[r]);
 }
 
 static void free_wave(Wave *wave)
@@ -775,6 +910,8 @@ static void free_wave(Wave *wave)
     free(wave->riders);
     free(wave->new_copies);
     free(wave->held);
+    free(wave->columns);
+    free(wave->packs);
     free(wave->staged.pieces);
     free(wave->straight.pieces);
     pthread_mutex_destroy(&wave->lock);
@@ -812,6 +949,7 @@ static void refuse_leader(GpuRun *leader)
     leader->is_crowded = can_ride(leader);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
     set_issued(leader);
+    run_wake(leader);
 }
 
 static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_cube || run->can_sieve || run->joins; }
@@ -869,6 +1007,7 @@ static void drop_half_of_riders(Wave *wave, GpuRun *leader)
         if (wave->riders[r] == leader) wave->riders[r] = wave->riders[0];
     wave->riders[0] = leader;
     wave->n_riders = (wave->n_riders + 1) / 2;
+    wave->has_sums = false;
 }
 
 // Columns that all of them want may be more than the pool has room for, even empty: then fewer ride, at last the leader
@@ -975,11 +1114,8 @@ static void prefetch(Gpu *gpu, GpuRun *leader)
 
 static void wait_ms(Gpu *gpu, pthread_cond_t *condition, int ms)
 {
-    struct timespec until;
+    const struct timespec until = time_after_ms(ms);
     ASSERT(mutex_is_held(&gpu->lock));
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ms * 1000000l;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_cond_timedwait(condition, &gpu->lock, &until);
 }
 
@@ -1100,13 +1236,16 @@ static GpuRun *oldest_rider(Gpu *gpu)
     return oldest;
 }
 
-// Polls again soon, but lets other threads have the lock first.
+// Polls again soon, but lets other threads have the lock first.  All riders are looked at each time, so where they are
+// many it is done less often.
 static void poll_again(Gpu *gpu)
 {
     const double start = time_now_ms();
+    const bool   is_crowd = gpu->n_attached >= CROWD_RIDERS;
     gpu->is_polling = true;
     pthread_mutex_unlock(&gpu->lock);
-    while (time_now_ms() - start < POLL_AGAIN_MS) sched_yield();
+    if (is_crowd) nanosleep(&(struct timespec){ .tv_nsec = (long)(1e6 * POLL_CROWD_MS) }, NULL);
+    while (!is_crowd && time_now_ms() - start < POLL_AGAIN_MS) sched_yield();
     pthread_mutex_lock(&gpu->lock);
     gpu->is_polling = false;
 }
@@ -1159,8 +1298,10 @@ static bool is_next(Gpu *gpu, const GpuRun *run)
     return !gpu->is_dispatching && !gpu->is_closing && !run->is_issued && oldest_rider(gpu) == run;
 }
 
+// While the dispatcher polls it looks at all riders, again and again: a rider that comes need not do so, too.
 static bool can_dispatch_itself(Gpu *gpu, const GpuRun *run)
 {
+    if (gpu->is_polling) return false;
     if (is_next(gpu, run) && (!free_slot(gpu) || oldest_ahead(gpu))) reap(gpu);
     return is_next(gpu, run) && free_slot(gpu) && !oldest_ahead(gpu);
 }
@@ -1218,30 +1359,6 @@ void scan_stop(Gpu *gpu)
 
 // ---- riding ---------------------------------------------------------------------------------------------------------
 
-static void attach(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    ASSERT(mutex_is_held(&gpu->lock) && !run->is_attached);
-    run->next = NULL, run->before = gpu->last;
-    if (gpu->last) gpu->last->next = run;
-    else gpu->first = run;
-    gpu->last = run;
-    gpu->n_attached++;
-    run->is_attached = true;
-}
-
-static void detach(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    ASSERT(mutex_is_held(&gpu->lock) && run->is_attached && !run->is_in_run);
-    if (run->before) run->before->next = run->next;
-    else gpu->first = run->next;
-    if (run->next) run->next->before = run->before;
-    else gpu->last = run->before;
-    gpu->n_attached--;
-    run->is_attached = false;
-}
-
 // A rider that waits looks at its stop flag now and then.  The more riders wait, the less often each one looks, since
 // looking takes the lock.
 static int wake_ms(const Gpu *gpu)
@@ -1258,6 +1375,29 @@ static void finish_early(GpuRun *run)
     if (run_use_own_stream(run, &ignored)) gpu_wait_for(gpu, gpu->streams[run->at_stream]);
 }
 
+// One that is in no run may leave at once.  One that is issued waits for its pack; its kernel is told.
+static void look_at_stop(GpuRun *run, double *passed_on_ms)
+{
+    Gpu *gpu = run->gpu;
+    if (!is_stopped(run)) return;
+    pthread_mutex_lock(&gpu->lock);
+    const bool is_in_pack = run->is_issued && run->pack;
+    if (!run->is_in_run && !run->is_issued) {
+        want_nothing(run);
+        set_issued(run);
+        run_wake(run);
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    if (is_in_pack) run_pass_on_cancel(run, passed_on_ms);
+}
+
+static void sleep_until_issued(GpuRun *run, int look_ms)
+{
+    double passed_on_ms = 0;
+    while (!run_sleep(run, look_ms)) look_at_stop(run, &passed_on_ms);
+    if (passed_on_ms > 0) gpu_wait_for(run->gpu, run->gpu->control_stream);
+}
+
 weft_status scan_ride(GpuRun *run, Error *err)
 {
     Gpu       *gpu = run->gpu;
@@ -1265,35 +1405,32 @@ weft_status scan_ride(GpuRun *run, Error *err)
     unit_look(run, arena);
     const bool can_fuse = unit_suits(run), can_cube = gpu_cube_suits(run), can_sieve = gpu_sieve_suits(run);
     gpu_join_cube_look(run);
+    int n_wanted = 0;
+    for (int c = 0; c < run->launch->source->n_chunks; c++)
+        n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     pthread_mutex_lock(&gpu->lock);
     run->can_fuse = can_fuse, run->can_cube = can_cube, run->can_sieve = can_sieve;
-    run->n_wanted = 0, run->asked_until = 0, run->n_prefetches = 0;
+    run->n_wanted = n_wanted, run->asked_until = 0, run->n_prefetches = 0;
     run->at_stream = run->stream_number;
     run->is_issued = false;
     run->status = WEFT_OK;
-    for (int c = 0; c < run->launch->source->n_chunks; c++)
-        run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
-    run->is_issued = run->n_wanted == 0;
+    run->is_woken = false;
     run->attached_ms = time_now_ms();
     run->was_expected = run->launch->is_expected;
     if (run->launch->is_expected) gpu_expect(&gpu->device, run->launch->table, -1);
     run->launch->is_expected = false;
     attach(run);
+    if (run->n_wanted == 0) set_issued(run), run_wake(run);
     const bool leads = can_dispatch_itself(gpu, run);
     GpuRun    *waiting = leads || run->is_issued ? NULL : rider_to_prefetch(gpu);
     if (leads) dispatch_run(gpu, run, step);
     else if (waiting) dispatch_run(gpu, waiting, prefetch);
     else if (!gpu->is_polling) pthread_cond_broadcast(&gpu->changed);
-    while (!run->is_issued) {
-        wait_ms(gpu, &run->issued, wake_ms(gpu));
-        if (!is_stopped(run) || run->is_in_run || run->is_issued) continue;
-        want_nothing(run);
-        run->is_issued = true;
-    }
-    detach(run);
+    const int look_ms = wake_ms(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+    sleep_until_issued(run, look_ms);
     const weft_status status = run->status;
     if (status) *err = run->error;
-    pthread_mutex_unlock(&gpu->lock);
     gpu_join_cube_forget(run);
     run->facts = NULL;
     arena_free(arena);
@@ -1301,34 +1438,10 @@ weft_status scan_ride(GpuRun *run, Error *err)
     return status;
 }
 
-// The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.  It may even overtake
-// the copy that sets the flag to 0, where kernels of others come first: so it is said again.
-static void pass_on_cancel(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    gpu->calls->MemcpyHtoDAsync(block_address(run, offsetof(KernelCommon, cancel)), gpu->one, sizeof(u32),
-                             gpu->control_stream);
-}
-
 weft_status scan_wait(GpuRun *run, Error *err)
 {
-    Gpu         *gpu = run->gpu;
-    const double start = time_now_ms();
-    double       passed_on_ms = 0;
-    pthread_mutex_lock(&gpu->lock);
-    const double spin_ms = gpu->n_active <= SPINNERS ? SPIN_MS : 0;
-    pthread_mutex_unlock(&gpu->lock);
+    Gpu *gpu = run->gpu;
+    if (run->pack) return pack_wait(run, err);
     GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
-    for (;;) {
-        const GpuResult result = gpu->calls->EventQuery(run->done);
-        // The block may be another's next.
-        if (result != GPU_NOT_READY && passed_on_ms > 0) gpu_wait_for(gpu, gpu->control_stream);
-        if (result != GPU_NOT_READY) return gpu_check(gpu, result, "EventQuery", err);
-        if (is_stopped(run) && time_now_ms() - passed_on_ms > CANCEL_MS) {
-            pass_on_cancel(run);
-            passed_on_ms = time_now_ms();
-        }
-        if (time_now_ms() - start < spin_ms) sched_yield();
-        else nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
-    }
+    return run_wait_event(run, run->done, err);
 }

@@ -28,6 +28,24 @@ bool wants_chunk(const GpuRun *run, const Chunk *chunk, int hint)
     return number >= 0 && run->wants[number];
 }
 
+bool wave_wants(const Wave *wave, const GpuRun *run, int chunk)
+{
+    return wave->is_uniform || wants_chunk(run, wave->chunks[chunk].chunk, wave->chunks[chunk].number);
+}
+
+int wave_n_wanted(const Wave *wave, const GpuRun *run)
+{
+    int n = 0;
+    if (wave->is_uniform) return wave->n_chunks;
+    for (int k = 0; k < wave->n_chunks; k++) n += wave_wants(wave, run, k);
+    return n;
+}
+
+bool wave_completes(const Wave *wave, const GpuRun *run)
+{
+    return wave_n_wanted(wave, run) == run->n_wanted;
+}
+
 const ColumnCopy *chunk_column(const RunChunk *chunk, int column)
 {
     for (int c = 0; c < chunk->n_columns; c++)

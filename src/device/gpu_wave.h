@@ -47,10 +47,19 @@ typedef struct Wave {
     RunChunk  *chunks;
     int        n_riders, riders_room;
     GpuRun   **riders;
+    // Most riders want the same chunks: then what is so for one is so for all, and is not worked out for each rider and
+    // chunk.
+    bool       is_uniform;             // all riders want the leader's chunks, and so all chunks of the run
+    bool       has_sums;               // what follows was worked out for these riders
+    u64        part_bytes;             // of all riders, for a chunk
+    int        n_columns, columns_room;
+    int       *columns;                // of the table, that any rider wants
     int        n_new, new_room;        // copies that are yet to be filled
     Copy     **new_copies;
     int        n_held, held_room;      // copies besides columns, held until the run is done
     HeldCopy  *held;
+    int        n_packs, packs_room;
+    Pack     **packs;
     CopyPieces staged;                 // not more than a stage holds each
     CopyPieces straight;               // from pinned columns
     u64        bytes_staged, bytes_straight, args_bytes;
@@ -94,11 +103,20 @@ int         table_column(const GpuRun *run, int c);        // of the table that 
 // Of the chunk in the run's source, -1: none; HINT: where it may be.
 int         chunk_number(const GpuRun *run, const Chunk *chunk, int hint);
 bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);
+bool        wave_wants(const Wave *wave, const GpuRun *run, int chunk);        // of the wave; RUN is one of its riders
+int         wave_n_wanted(const Wave *wave, const GpuRun *run);        // of the wave's chunks
+bool        wave_completes(const Wave *wave, const GpuRun *run);       // all that it wants is in this run
 const ColumnCopy *chunk_column(const RunChunk *chunk, int column);     // NULL: no rider wants it
 // Of the table; no data: no rider wants it of this chunk.
 KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);
 // As a kernel gets them.
 void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);
+// gpu_pack.c: those of these runs that have their results together, in packs of STAGING_BYTES at most.  Their first
+// content comes in STREAM.  MAKER: what serves them there in one kernel, so that no head is needed; NULL: kernels of
+// their own, in STREAM.  Where it fails they have their results by themselves, as have those that it is not for.
+void        packs_make(Wave *wave, const void *maker, GpuStream stream, GpuRun *const *runs, int n);
+void        packs_undo(Wave *wave, const void *maker);      // NULL: all of them
+weft_status packs_fetch(const Wave *wave, const void *maker, Error *err);      // behind their kernels
 // A run's work is in one stream at a time, its own or that of another rider whose kernel serves both (at_stream;
 // gpu_fuse.c).  Join: the first one's stream goes on behind the work of all, and has it from then on; as long as they
 // stay together there is nothing to wait for.  Fork: all go on behind the first one's stream, each in its own.

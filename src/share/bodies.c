@@ -31,6 +31,7 @@ typedef struct BodyGroup {
     int      n_asked;
     bool     is_first;                 // over joins: tried before those over columns
     bool     was_refused;              // over columns: all of them do not fit
+    bool     is_asked, has_met;        // whether they have met; they are asked once
 } BodyGroup;
 
 typedef struct BodyGroups { int n; BodyGroup *groups; } BodyGroups;
@@ -275,7 +276,7 @@ static void await_all(Choosing *choosing, const BodyGroup *group)
 }
 
 // Riders meet whether they can be in a body now or not: only then is its code made, and what they need is fetched.
-static bool have_met(Choosing *choosing, BodyGroup *group)
+static bool ask_whether_met(Choosing *choosing, BodyGroup *group)
 {
     const ShareWays *ways = choosing->ways;
     ShareMade        made = SHARE_DONE;
@@ -294,6 +295,13 @@ static bool have_met(Choosing *choosing, BodyGroup *group)
     return true;
 }
 
+static bool have_met(Choosing *choosing, BodyGroup *group)
+{
+    if (!group->is_asked) group->has_met = ask_whether_met(choosing, group);
+    group->is_asked = true;
+    return group->has_met;
+}
+
 static void make_bodies(Choosing *choosing, BodyGroup *group, bool in_parts)
 {
     const int least = choosing->ways->limits[group->way].least;
@@ -301,6 +309,33 @@ static void make_bodies(Choosing *choosing, BodyGroup *group, bool in_parts)
     if (group->n < least || !has_units_left(choosing, group->way) || !have_met(choosing, group)) return;
     for (int at = 0, n; group->n - at >= least && has_units_left(choosing, group->way); at += n)
         if (!(n = make_largest(choosing, group, group->list + at, group->n - at, in_parts))) return;
+}
+
+// ---- making what they need ahead ------------------------------------------------------------------------------------
+
+// The first body of a group, as make_largest will ask for it, but for what was not tried for long.
+static ShareAsk expect_ask(const Choosing *choosing, const BodyGroup *group)
+{
+    const ShareRoom *room = find_room(choosing->kept, group);
+    int              n = MIN_OF(group->n, choosing->ways->limits[group->way].most);
+    if (room) n = MIN_OF(n, room->n_most);
+    return (ShareAsk){ .way = group->way, .n_riders = n, .riders = choosing_riders(choosing, group->list, n) };
+}
+
+static void prepare_bodies(Choosing *choosing, const BodyGroups *joins)
+{
+    const ShareWays   *ways = choosing->ways;
+    const ShareLimits *limits = &ways->limits[SHARE_JOINS];
+    ShareAsk          *asks = ways->prepare ? calloc((size_t)joins->n + 1, sizeof *asks) : NULL;
+    int                n = 0;
+    for (int g = 0; asks && g < joins->n && (!limits->units || n < limits->units); g++) {
+        BodyGroup *group = &joins->groups[g];
+        if (group->is_first && have_met(choosing, group) && group->n >= limits->least)
+            asks[n++] = expect_ask(choosing, group);
+    }
+    if (n > 1) ways->prepare(ways->device, asks, n);
+    for (int a = 0; a < n; a++) free((void *)(uintptr_t)asks[a].riders);
+    free(asks);
 }
 
 // ---- which kind -----------------------------------------------------------------------------------------------------
@@ -348,6 +383,7 @@ void choose_bodies(Choosing *choosing)
     BodyGroups    columns = list_groups(choosing, SHARE_COLUMNS), joins = list_groups(choosing, SHARE_JOINS);
     const double *parts = expect_parts(choosing, &columns);
     for (int g = 0; g < joins.n; g++) joins.groups[g].is_first = beats_columns(choosing, &joins.groups[g], parts);
+    prepare_bodies(choosing, &joins);
     for (int g = 0; g < joins.n; g++)
         if (joins.groups[g].is_first) make_bodies(choosing, &joins.groups[g], true);
     for (int g = 0; g < columns.n; g++)

@@ -73,6 +73,9 @@ typedef struct ShareWays {             // what a device can do
     bool      (*can)(void *device, ShareWay way, const ShareRider *rider);     // optional, NULL = true: it can now
     // optional, NULL = nothing: what the host made for the latest body over joins of this shape; *IS_ALL: it will do
     const Slots *(*made)(void *device, const ShareRider *const *riders, int n_riders, bool *is_all);
+    // optional, NULL = nothing: bodies over joins that will most likely be asked for next, one by one.  What the host
+    // makes for them can be made for all at once.
+    void      (*prepare)(void *device, const ShareAsk *asks, int n_asks);
 } ShareWays;
 
 typedef struct ShareUnit {

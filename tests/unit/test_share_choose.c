@@ -14,6 +14,8 @@ typedef struct Fake {
     ShareMade made[SHARE_WAYS];        // what comes of asking, where riders fit
     int       n_asked, n_fits;
     int       most_asked;
+    int       n_prepared, n_asked_before, n_met;       // bodies that were announced, and what was asked by then
+    ShareAsk  prepared[16];
 } Fake;
 
 static Arena       *arena;
@@ -43,6 +45,20 @@ static ShareMade fake_make(void *device, ShareAsk *ask)
     return fake.made[ask->way];
 }
 
+static void fake_prepare(void *device, const ShareAsk *asks, int n)
+{
+    (void)device;
+    fake.n_asked_before = fake.n_asked;
+    for (int a = 0; a < n; a++) fake.prepared[fake.n_prepared++ % COUNT_OF(fake.prepared)] = asks[a];
+}
+
+static ShareMade fake_meet(void *device, ShareWay way, const ShareRider *const *met, int n)
+{
+    (void)device, (void)way, (void)met, (void)n;
+    fake.n_met++;
+    return SHARE_DONE;
+}
+
 static ShareWays ways_of(const ShareCosts *costs)
 {
     static const int sizes[] = { 8, 4, 2, 0 };
@@ -56,7 +72,9 @@ static ShareWays ways_of(const ShareCosts *costs)
                         .fuse_sizes = costs == &share_gpu_costs ? sizes : NULL,
                         .fuse_others = 3,
                         .fits = fake_fits,
-                        .make = fake_make };
+                        .make = fake_make,
+                        .meet = fake_meet,
+                        .prepare = fake_prepare };
 }
 
 static void begin(void)
@@ -166,6 +184,27 @@ TEST(riders_of_one_hash_that_do_not_fit_are_apart)
     CHECK_INT(n_riders_of(choice, SHARE_JOINS), 18);
     CHECK_INT(n_riders_of(choice, SHARE_ALONE), 2);
     check_each_is_in_one_unit(choice);
+    end();
+}
+
+// All of them before the first is asked for, as many riders each as will be asked for; riders meet once.
+TEST(bodies_over_joins_are_announced_together)
+{
+    begin();
+    for (int r = 0; r < 90; r++) add_rider(&share_gpu_costs, SHARE_BIT(SHARE_JOINS), r % 3, 0.9);
+    ShareChoice choice = choose(&share_gpu_costs);
+    CHECK_INT(n_units_of(choice, SHARE_JOINS), 3);
+    CHECK_INT(fake.n_prepared, 3);
+    CHECK_INT(fake.n_asked_before, 0);
+    CHECK_INT(fake.n_asked, 3);
+    CHECK_INT(fake.n_met, 3);
+    for (int a = 0; a < 3; a++) CHECK_INT(fake.prepared[a].n_riders, 30);
+    fake.n_fit = 20;                   // what did not fit is not announced again
+    choose(&share_gpu_costs);
+    fake.n_prepared = 0;
+    choose(&share_gpu_costs);
+    CHECK_INT(fake.n_prepared, 3);
+    for (int a = 0; a < 3; a++) CHECK(fake.prepared[a].n_riders <= 20);
     end();
 }
 
