@@ -12,6 +12,7 @@
 
 #define MOST_KINDS    4096             // tables by kind stay in the nearest cache
 #define MOST_KEYS     ((u64)1 << 23)   // of a key's range
+#define MOST_ROWS     ((u64)1 << 21)   // one thread looks at them, some 50 ns for a row and column
 #define MOST_FAMILIES 4                // of a table
 #define MOST_REFUSED  64               // sets of columns that are known to have no kinds
 #define COLUMN_SHARE  8                // of the memory, for columns of kinds: 1 / this,
@@ -101,7 +102,7 @@ static bool is_suited_key(const Table *table, int key)
 {
     const ColumnRange range = table_column_range(table, key);
     return is_suited(table, key) && table->columns[key].type.kind != TYPE_TEXT && range.has_range && !range.n_nulls &&
-           (u64)range.max - (u64)range.min < MOST_KEYS && table->n_rows <= MOST_KEYS;
+           (u64)range.max - (u64)range.min < MOST_KEYS && table->n_rows <= MOST_ROWS;
 }
 
 static bool is_readable(const Table *table, int place)
