@@ -999,6 +999,17 @@ static void free_shared_run(void *context)
     if (shared->launch.memory) shared->launch.device->free_launch(shared->launch.device, &shared->launch);
 }
 
+// What comes out names groups as the maker's tables do, so who shares it must hold the same tables.  Equal builds are
+// one table, but where kinds are asked for there may be one for each of several kinds.
+static const char *answer_signature(QueryRun *run, int number)
+{
+    const char *signature = run->signatures[number].text;
+    for (int p = 0; p < number && run->wants_kinds; p++)
+        if (run->tables[p])
+            signature = arena_printf(run->own, "%llu %s", (unsigned long long)run->tables[p]->id, signature);
+    return signature;
+}
+
 // The root of another query that is at the same work over the same snapshot serves this one, too.
 static weft_status get_answer(QueryRun *run, int number)
 {
@@ -1010,7 +1021,7 @@ static weft_status get_answer(QueryRun *run, int number)
         run->last = arena_make(run->arena, Launch);
         return push_pipeline(run, number, run->last);
     }
-    TRY(pieces_get(pieces, run->signatures[number].text, &run->session->stop, &piece, &must_make, run->err));
+    TRY(pieces_get(pieces, answer_signature(run, number), &run->session->stop, &piece, &must_make, run->err));
     if (must_make) {
         const int n_notices = run->n_notices;
         claim_make(run->claim, number);
