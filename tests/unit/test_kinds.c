@@ -143,7 +143,7 @@ TEST(answers_are_those_of_all_rows)
 {
     char sql[500], should[1 << 16];
     open_star();
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 200; i++) {
         draw_query(sql, sizeof sql);
         run("set row_kinds = off");
         snprintf(should, sizeof should, "%s", answer(sql));
@@ -155,7 +155,7 @@ TEST(answers_are_those_of_all_rows)
 }
 
 // Many at once, so that they become bodies over columns of kinds.
-enum { N_AT_ONCE = 24, N_ROUNDS = 40 };
+enum { N_AT_ONCE = 24, N_ROUNDS = 16 };
 
 TEST(answers_at_once_are_those_of_each_alone)
 {
