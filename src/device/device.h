@@ -312,7 +312,8 @@ struct Device {
     void        (*drop_table)(Device *device, u64 table);
     // Bytes of tables that may stay though no query uses them; optional: NULL = none.
     u64         (*kept_most)(const Device *device);
-    // Of whoever keeps such tables, or NULL: drops them, since memory is short.  Called without a lock.
+    // The device calls it when its memory is short: the engine then drops the tables that it keeps for later queries.
+    // NULL: it keeps none.  Called without a lock.
     void        (*relieve)(void *context);
     void         *relief;
     // For launches that keep rows, too: they become a chunk, which later launches find by its id until it is dropped.

@@ -1,7 +1,8 @@
 // gpu_generic.c - the generic kernel: launches whose own kernel is not compiled yet.
 //
 //     wait_ms: is the kernel there? ── no ──> can the generic kernel do it, and is that compiled?
-//                                                 yes: nobody waits; the launch takes a program along (jit/generic.h)
+//                                                 yes: the launch takes a program along (jit/generic.h), and waits
+//                                                      for no compiler
 //                                                 no: as if there were none; it is compiled from now on
 //
 // One text serves all shapes, compiled up to three times: cells of groups in memory that all blocks share, in a block's
@@ -54,7 +55,7 @@ static double expected_ms(Gpu *gpu, const Launch *launch, const Shape *shape, u6
     return can ? ms : -1;
 }
 
-// What is not compiled yet does not wait where the generic kernel can run it.
+// How long a launch waits before it runs: for its own kernel, or not at all where the generic kernel can run it.
 double generic_wait_ms(Gpu *gpu, const Launch *launch)
 {
     Shape        shape = { 0 };

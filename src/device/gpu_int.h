@@ -195,8 +195,8 @@ typedef struct GpuRun {
     bool         is_join_cubed;        // the cube is one over joins
     bool         was_woven, was_fused, was_cubed, was_sieved, was_join_cubed;  // in any run
     bool         is_woven;             // in its last run, as launch->out.woven_as says
-    // A rider sleeps until all of it is issued, or its pack has come, with a lock of its own: whoever wakes it must not
-    // have it wait for others that were woken, too.
+    // A rider sleeps until all of its work is issued, or its pack has come.  Its lock is its own: with the device's
+    // lock, riders that are woken together would wait for each other.
     pthread_mutex_t wake_lock;
     pthread_cond_t woken;
     bool         is_woken;             // under wake_lock
@@ -454,8 +454,8 @@ CodeEntry  *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);        
 // Code that was wanted, and its shape with so much shared memory, for wave_launch; false: it is not there yet, or does
 // not fit.  WOVEN: for messages.
 bool kernel_fit(Gpu *gpu, CodeEntry *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run);
-// For code that was wanted: waits for it, and makes it where nobody does.  Fails when it cannot be made, or the query
-// is cancelled.
+// For code that was asked for: waits for it, or makes it here if no thread has begun.  Fails when it cannot be
+// made, or the query is cancelled.
 weft_status kernel_wait_until_built(Gpu *gpu, GpuRun *run, CodeEntry *kernel, Error *err);
 // Cells of each accumulator for N groups, those of one behind those of another.  Returns their bytes; where these are
 // more than MOST, not all are placed.

@@ -387,7 +387,7 @@ static void list_work(SlotsWorks *all, const JoinCubeWish *wish)
     free(numbers);
 }
 
-// So that nobody tries the same again in this choice.
+// The choice at hand asks for the same queries once more: has_slots then knows that they had no room.
 static void note_refused(const SlotsWork *work)
 {
     work->shape->n_refused = work->is_made ? 0 : work->n;

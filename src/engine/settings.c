@@ -244,18 +244,23 @@ bool settings_default_keep_tables(void)
     return keeps;
 }
 
+// The place of VALUE among the words that a setting may be; -1: it is none of them.
+static int find_word(const char *const *words, int n_words, const char *value)
+{
+    int i = 0;
+    while (i < n_words && strcasecmp(value, words[i]) != 0) i++;
+    return i < n_words ? i : -1;
+}
+
 static const char *const kinds_names[] = { [ROW_KINDS_AUTO] = "auto",
                                            [ROW_KINDS_ON] = "on",
                                            [ROW_KINDS_OFF] = "off" };
 
 static bool parse_row_kinds(const char *value, RowKinds *how)
 {
-    for (int i = 0; i < COUNT_OF(kinds_names); i++) {
-        if (strcasecmp(value, kinds_names[i]) != 0) continue;
-        *how = (RowKinds)i;
-        return true;
-    }
-    return false;
+    const int i = find_word(kinds_names, COUNT_OF(kinds_names), value);
+    if (i >= 0) *how = (RowKinds)i;
+    return i >= 0;
 }
 
 RowKinds settings_default_row_kinds(void)
@@ -289,12 +294,9 @@ static const char         schedule_values[] = "plain, sequential, random, multiq
 
 static bool parse_schedule(const char *value, GpuSchedule *schedule)
 {
-    for (int i = 0; i < COUNT_OF(schedule_names); i++) {
-        if (strcasecmp(value, schedule_names[i]) != 0) continue;
-        *schedule = (GpuSchedule)i;
-        return true;
-    }
-    return false;
+    const int i = find_word(schedule_names, COUNT_OF(schedule_names), value);
+    if (i >= 0) *schedule = (GpuSchedule)i;
+    return i >= 0;
 }
 
 GpuSchedule settings_default_gpu_schedule(void)
@@ -325,12 +327,9 @@ static const char *const generic_names[] = { [GENERIC_AUTO] = "auto",
 
 static bool parse_generic(const char *value, GenericUse *use)
 {
-    for (int i = 0; i < COUNT_OF(generic_names); i++) {
-        if (strcasecmp(value, generic_names[i]) != 0) continue;
-        *use = (GenericUse)i;
-        return true;
-    }
-    return false;
+    const int i = find_word(generic_names, COUNT_OF(generic_names), value);
+    if (i >= 0) *use = (GenericUse)i;
+    return i >= 0;
 }
 
 GenericUse settings_default_gpu_generic(void)
@@ -359,12 +358,9 @@ static const char *const gpu_sort_names[] = { [GPU_SORT_AUTO] = "auto", [GPU_SOR
 
 static bool parse_gpu_sort(const char *value, GpuSort *how)
 {
-    for (int i = 0; i < COUNT_OF(gpu_sort_names); i++) {
-        if (strcasecmp(value, gpu_sort_names[i]) != 0) continue;
-        *how = (GpuSort)i;
-        return true;
-    }
-    return false;
+    const int i = find_word(gpu_sort_names, COUNT_OF(gpu_sort_names), value);
+    if (i >= 0) *how = (GpuSort)i;
+    return i >= 0;
 }
 
 GpuSort settings_default_gpu_sort(void)

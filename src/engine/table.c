@@ -799,6 +799,26 @@ static weft_status build_here(Builder *b)
     return status;
 }
 
+static u64 rows_read(const QueryRun *run, const Pipeline *pipeline)
+{
+    u64 n_rows = pipeline->table ? pipeline->table->n_rows : 0;
+    for (int i = 0; i < pipeline->n_inputs; i++) n_rows += run->stored[pipeline->inputs[i]]->n_rows;
+    return n_rows;
+}
+
+static Builder new_builder(QueryRun *run, Arena *home, int number, const Launch *launch)
+{
+    const Pipeline *pipeline = &run->graph->pipelines[number];
+    return (Builder){ .run = run,
+                      .home = home,
+                      .number = number,
+                      .pipeline = pipeline,
+                      .probe = query_probe_of(run->graph, number),
+                      .woven = launch->woven,
+                      .rows = &launch->out.rows,
+                      .n_scanned = rows_read(run, pipeline) };
+}
+
 // ---- by kinds of rows -----------------------------------------------------------------------------------------------
 //
 // The rows of a build pipeline over kinds (kinds.h): few of them say what the table has for every key.
@@ -893,16 +913,8 @@ static weft_status make_of_kinds(Builder *b, bool *is_done)
 weft_status table_build_by_kind(QueryRun *run, Arena *home, int number, const Launch *launch, const Kinds *kinds,
                                 JoinTable **out, bool *is_done)
 {
-    const Pipeline *pipeline = &run->graph->pipelines[number];
-    Builder         b = { .run = run,
-                          .home = home,
-                          .number = number,
-                          .pipeline = pipeline,
-                          .probe = query_probe_of(run->graph, number),
-                          .woven = launch->woven,
-                          .rows = &launch->out.rows,
-                          .kinds = kinds,
-                          .n_scanned = pipeline->table->n_rows };
+    Builder b = new_builder(run, home, number, launch);
+    b.kinds = kinds;
     b.scratch = arena_new(run->arena, "join table");
     b.team = (Team){ .n_threads = 1 };
     b.parts = team_split(&b.team, b.rows->n_rows);
@@ -1088,25 +1100,10 @@ static weft_status build_there(Builder *b, Launch *launch, double *kernel_ms, bo
     return WEFT_OK;
 }
 
-static u64 rows_read(const QueryRun *run, const Pipeline *pipeline)
-{
-    u64 n_rows = pipeline->table ? pipeline->table->n_rows : 0;
-    for (int i = 0; i < pipeline->n_inputs; i++) n_rows += run->stored[pipeline->inputs[i]]->n_rows;
-    return n_rows;
-}
-
 weft_status table_build(QueryRun *run, Arena *home, int number, Launch *launch, JoinTable **out, double *kernel_ms)
 {
-    const Pipeline *pipeline = &run->graph->pipelines[number];
-    Builder b = { .run = run,
-                  .home = home,
-                  .number = number,
-                  .pipeline = pipeline,
-                  .probe = query_probe_of(run->graph, number),
-                  .woven = launch->woven,
-                  .rows = &launch->out.rows,
-                  .n_scanned = rows_read(run, pipeline) };
-    bool            is_done = false;
+    Builder b = new_builder(run, home, number, launch);
+    bool    is_done = false;
     if (launch->out.keeps_rows) {
         b.facts = launch->facts;
         TRY(build_there(&b, launch, kernel_ms, &is_done));

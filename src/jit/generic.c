@@ -1,6 +1,6 @@
 // generic.c - a kernel's IR as operations for the generic kernel.
 //
-//     IR ── steps, sink ──> statements ── generic_tree.c ──> trees ──> operations, one behind the other
+//     IR -- steps, sink --> statements -- generic_tree.c --> trees --> operations, one behind the other
 //
 // There is one value at hand for each row.  A tree becomes operations such that the value of its left side is at hand
 // and its right side is the operand, or waits in a register where it is more than one.  Names of a step, and values

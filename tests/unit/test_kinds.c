@@ -154,7 +154,7 @@ TEST(answers_are_those_of_all_rows)
     close_db();
 }
 
-// Many at once, so that they become bodies over columns of kinds.
+// Many at once, which may become bodies over columns of kinds; tests/check-cubes demands that they do.
 enum { N_AT_ONCE = 24, N_ROUNDS = 16 };
 
 TEST(answers_at_once_are_those_of_each_alone)
@@ -193,7 +193,7 @@ TEST(answers_at_once_are_those_of_each_alone)
     close_db();
 }
 
-TEST(without_memory_tables_are_made_of_all_rows)
+TEST(with_little_memory_answers_are_the_same)
 {
     open_star();
     run("set memory_limit = '3MB'");
