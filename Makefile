@@ -159,7 +159,7 @@ bench: ## build and run the benchmarks (bench/run; ARGS=... are passed on, as in
 
 gpu-test: ## the tests that matter to a GPU, on the GPU (scripts/gpu-test; ARGS="slt ssb" runs only these parts)
 	@scripts/deps test
-	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled sorted occupancy lost flow) \
+	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed generic sieved tables scheduled sorted occupancy lost flow) \
 	    $(BUILD)/examples/flow_bench
 	@BUILD='$(BUILD)' scripts/gpu-test $(ARGS)
 
