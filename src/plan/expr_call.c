@@ -15,13 +15,42 @@ static const Op negation[OP_N] = {
     [OP_IS_NULL] = OP_IS_NOT_NULL, [OP_IS_NOT_NULL] = OP_IS_NULL,
 };
 
+static bool is_comparison(const Expr *expr) { return expr->op < OP_N && negation[expr->op]; }
+
+// Whether NOT before it can go down to comparisons and constants.
+static bool has_opposite(const Expr *expr)
+{
+    if (expr->kind != EXPR_CALL || is_comparison(expr)) return expr->kind == EXPR_CALL || expr->kind == EXPR_CONST;
+    return (expr->op == OP_AND || expr->op == OP_OR) && has_opposite(expr->args[0]) && has_opposite(expr->args[1]);
+}
+
+static weft_status opposite_of(const Call *call, Expr *expr, Expr **out)
+{
+    Expr *args[2];
+    if (expr->kind == EXPR_CONST || is_comparison(expr))
+        return expr_call(call->arena, OP_NOT, &expr, 1, expr->at, out, call->err);
+    for (int i = 0; i < 2; i++) TRY(opposite_of(call, expr->args[i], &args[i]));
+    return expr_call(call->arena, expr->op == OP_AND ? OP_OR : OP_AND, args, 2, expr->at, out, call->err);
+}
+
+// NOT a IS DISTINCT FROM b, which is coalesce(a <> b, a is not null or b is not null).
+static weft_status simplify_not_coalesce(Call *call, const Expr *coalesce)
+{
+    Expr **args = arena_array(call->arena, Expr *, coalesce->n_args);
+    for (int i = 0; i < coalesce->n_args; i++)
+        if (!has_opposite(coalesce->args[i])) return WEFT_OK;
+    for (int i = 0; i < coalesce->n_args; i++) TRY(opposite_of(call, coalesce->args[i], &args[i]));
+    return expr_call(call->arena, OP_COALESCE, args, coalesce->n_args, coalesce->at, &call->result, call->err);
+}
+
 // NOT a < b is a >= b, for NULL and NaN too: comparisons are total.
 static weft_status simplify_not(Call *call)
 {
     Expr *arg = call->args[0];
     if (arg->kind != EXPR_CALL) return WEFT_OK;
     if (arg->op == OP_NOT) call->result = arg->args[0];
-    if (arg->op >= OP_N || !negation[arg->op]) return WEFT_OK;
+    if (arg->op == OP_COALESCE) return simplify_not_coalesce(call, arg);
+    if (!is_comparison(arg)) return WEFT_OK;
     return expr_make_call(call->arena, negation[arg->op], arg->type, arg->args, arg->n_args, arg->at, &call->result,
                           call->err);
 }
@@ -92,9 +121,49 @@ weft_status expr_call(Arena *arena, Op op, Expr *const *args, int n_args, int at
     return expr_make_call(arena, call.op, call.type, call.args, call.n_args, at, out, err);
 }
 
-// Keeps the branches that can be taken: drops those behind a false condition, and ends at a true one.
+// ---- NOT as it was written ------------------------------------------------------------------------------------------
+
+weft_status expr_not(Arena *arena, Expr *arg, int at, Expr **out, Error *err)
+{
+    Call call = { .arena = arena, .op = OP_NOT, .n_args = 1, .at = at, .err = err };
+    call.args = arena_array(arena, Expr *, 1);
+    call.args[0] = arg;
+    TRY(type_call(&call));
+    *out = call.result;
+    return call.result ? WEFT_OK : expr_make_call(arena, OP_NOT, call.type, call.args, 1, at, out, err);
+}
+
+static weft_status fold_not(Arena *arena, Expr *expr, Expr **args, Expr **out, Error *err)
+{
+    Call call = { .arena = arena, .op = OP_NOT, .args = args, .n_args = 1, .at = expr->at, .err = err };
+    TRY(simplify_not(&call));
+    *out = call.result ? call.result : expr;
+    if (call.result || args == expr->args) return WEFT_OK;
+    return expr_make_call(arena, OP_NOT, expr->type, args, 1, expr->at, out, err);
+}
+
+weft_status expr_fold_nots(Arena *arena, Expr *expr, Expr **out, Error *err)
+{
+    Expr **args = expr->args, *arg;
+    *out = expr;
+    for (int i = 0; i < expr->n_args; i++) {
+        TRY(expr_fold_nots(arena, expr->args[i], &arg, err));
+        if (arg == args[i]) continue;
+        if (args == expr->args) {
+            args = arena_array(arena, Expr *, expr->n_args);
+            memcpy(args, expr->args, sizeof(Expr *) * (size_t)expr->n_args);
+        }
+        args[i] = arg;
+    }
+    if (expr->kind == EXPR_CALL && expr->op == OP_NOT) return fold_not(arena, expr, args, out, err);
+    if (args == expr->args) return WEFT_OK;
+    if (expr->kind == EXPR_CASE) return expr_make_case(arena, expr->type, args, expr->n_args, expr->at, out, err);
+    return expr_make_call(arena, expr->op, expr->type, args, expr->n_args, expr->at, out, err);
+}
+
 // ---- CASE -----------------------------------------------------------------------------------------------------------
 
+// Keeps the branches that can be taken: drops those behind a false condition, and ends at a true one.
 static int live_branches(Expr **args, int n_args)
 {
     int n_kept = 0;

@@ -113,6 +113,9 @@ Expr       *expr_param(Arena *arena, int param, Type type, int at);
 weft_status expr_number(Arena *arena, const char *bytes, size_t length, int at, Expr **out,
                         Error *err);  // a literal, typed by its digits
 weft_status expr_call(Arena *arena, Op op, Expr *const *args, int n_args, int at, Expr **out, Error *err);
+// NOT as it was written, and what expr_call makes of NOT at once, made of each in EXPR: a >= b of NOT a < b.
+weft_status expr_not(Arena *arena, Expr *arg, int at, Expr **out, Error *err);
+weft_status expr_fold_nots(Arena *arena, Expr *expr, Expr **out, Error *err);
 weft_status expr_case(Arena *arena, Expr *const *args, int n_args, int at, Expr **out, Error *err);  // n_args odd
 weft_status expr_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err);           // explicit cast
 weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out,

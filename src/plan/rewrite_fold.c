@@ -37,8 +37,7 @@ static weft_status fold_call(FoldRewrite *fold, Expr *expr, Expr **args, bool is
             if (is_changed) return expr_call(fold->plan->arena, expr->op, args, 2, expr->at, out, fold->err);
             break;
         case OP_NOT:
-            if (is_changed) return expr_call(fold->plan->arena, OP_NOT, args, 1, expr->at, out, fold->err);
-            break;
+            return expr_call(fold->plan->arena, OP_NOT, args, 1, expr->at, out, fold->err);
         case OP_COALESCE: return fold_coalesce(fold, expr, args, out);
         default: break;
     }
@@ -68,7 +67,7 @@ static bool is_foldable(const Expr *expr)
     if (expr->kind == EXPR_CASE) return true;
     if (expr->kind != EXPR_CALL) return false;
     if (expr->op == OP_IS_NULL || expr->op == OP_IS_NOT_NULL || expr->op == OP_COALESCE || expr->op == OP_AND ||
-        expr->op == OP_OR)
+        expr->op == OP_OR || (expr->op == OP_NOT && expr->args[0]->kind == EXPR_CALL))
         return true;
     for (int i = 0; i < expr->n_args; i++)
         if (is_foldable(expr->args[i])) return true;

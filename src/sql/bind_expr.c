@@ -213,13 +213,15 @@ static weft_status bind_between_symmetric(Binder *binder, const PgQuery__AExpr *
     return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
 }
 
-// Constants are searched, the rest is compared one by one.
+// Constants are searched, the rest is compared one by one.  NOT IN is AND of what is not equal.
 static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
-    const int at = expr->location;
+    const int  at = expr->location;
+    const bool is_negated = *op_name(expr) == '<';
+    const Op   compare = is_negated ? OP_NE : OP_EQ;
     if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST)
         return fail(binder->err, WEFT_INTERNAL, at, "IN without a list");
-    if (is_row(expr->lexpr)) return bind_row_in_list(binder, expr, *op_name(expr) == '<', out);
+    if (is_row(expr->lexpr)) return bind_row_in_list(binder, expr, is_negated, out);
     const PgQuery__List *list = expr->rexpr->list;
     Expr **terms = arena_array(binder->arena, Expr *, list->n_items + 2),
          **constants = arena_array(binder->arena, Expr *, list->n_items + 1);
@@ -229,13 +231,15 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
         Expr *item;
         TRY(bind_expr(binder, list->items[i], &item));
         if (expr_is_const(item)) constants[n_constants++] = item;
-        else TRY(bind_call(binder, OP_EQ, constants[0], item, at, &terms[n_terms++]));
+        else TRY(bind_call(binder, compare, constants[0], item, at, &terms[n_terms++]));
     }
-    if (n_constants == 2) TRY(bind_call(binder, OP_EQ, constants[0], constants[1], at, &terms[n_terms++]));
-    if (n_constants > 2)
-        TRY(expr_call(binder->arena, OP_IN, constants, n_constants, at, &terms[n_terms++], binder->err));
-    TRY(bind_chain(binder, OP_OR, terms, n_terms, at, out));
-    return *op_name(expr) == '<' ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
+    if (n_constants == 2) TRY(bind_call(binder, compare, constants[0], constants[1], at, &terms[n_terms++]));
+    if (n_constants > 2) {
+        TRY(expr_call(binder->arena, OP_IN, constants, n_constants, at, &terms[n_terms], binder->err));
+        if (is_negated) TRY(bind_call(binder, OP_NOT, terms[n_terms], NULL, at, &terms[n_terms]));
+        n_terms++;
+    }
+    return bind_chain(binder, is_negated ? OP_AND : OP_OR, terms, n_terms, at, out);
 }
 
 static weft_status bind_distinct_from(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
@@ -244,11 +248,12 @@ static weft_status bind_distinct_from(Binder *binder, const PgQuery__AExpr *expr
     Expr     *a, *b;
     if (is_row(expr->lexpr) || is_row(expr->rexpr)) {
         TRY(bind_rows_distinct(binder, expr->lexpr, expr->rexpr, at, out));
-        return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
+    } else {
+        TRY(bind_expr(binder, expr->lexpr, &a));
+        TRY(bind_expr(binder, expr->rexpr, &b));
+        TRY(bind_distinct(binder, a, b, at, out));
     }
-    TRY(bind_expr(binder, expr->lexpr, &a));
-    TRY(bind_expr(binder, expr->rexpr, &b));
-    return bind_distinct(binder, a, b, is_negated, at, out);
+    return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
 }
 
 static weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr **out)

@@ -212,20 +212,6 @@ static Expr *key_expr(Binder *binder, const Block *block, int key, int at)
     return term_of_column(binder, block->key_columns[key], at, &out) ? NULL : out;
 }
 
-// NOT (a < b) was made a >= b when it was bound, so a key a < b has to be found behind that, too.  So has NOT IN behind
-// IN.
-static weft_status use_negated_key(Binder *binder, const Block *block, Expr *expr, Expr **out)
-{
-    Expr *negated;
-    if (expr->kind != EXPR_CALL || expr->type.kind != TYPE_BOOLEAN) return WEFT_OK;
-    if (expr->n_args > 2 && expr->op != OP_IN) return WEFT_OK;
-    TRY(bind_call(binder, OP_NOT, expr, NULL, expr->at, &negated));
-    for (int i = 0; i < block->n_keys; i++)
-        if (expr_equal(block->keys[i], negated))
-            return bind_call(binder, OP_NOT, key_expr(binder, block, i, expr->at), NULL, expr->at, out);
-    return WEFT_OK;
-}
-
 static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr **out);
 
 // The types above still hold, since a key's column has the type of what it covers.
@@ -265,8 +251,6 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
     *out = NULL;
     for (int i = 0; i < block->n_keys && block->key_lengths && !*out; i++)
         if (block->keys[i]->type.kind == TYPE_INTERVAL) TRY(use_interval_key(binder, block, i, expr, out));
-    if (*out) return WEFT_OK;
-    TRY(use_negated_key(binder, block, expr, out));
     if (*out) return WEFT_OK;
     *out = expr;
     if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column) && !is_window_column(block, expr->column) &&
@@ -339,6 +323,7 @@ static weft_status build_aggregate(Binder *binder, Block *block)
     int      *columns = block->key_lengths = arena_array(binder->arena, int, n_keys + 1);
     for (int k = 0; k < n_keys; k++) {
         TRY(bind_values_of_marks(binder, block, block->keys[k], &keys[k]));
+        TRY(expr_fold_nots(binder->arena, keys[k], &keys[k], binder->err));
         if (keys[k]->type.kind == TYPE_INTERVAL) {
             TRY(add_interval_key(binder, &keys[k], &aggs[n_aggs], &agg_columns[n_aggs]));
             block->key_columns[k] = agg_columns[n_aggs++];

@@ -84,21 +84,18 @@ weft_status bind_row_in_list(Binder *binder, const PgQuery__AExpr *expr, bool is
     for (size_t i = 0; i < list->n_items; i++) {
         TRY(check_rows(binder, expr->lexpr, list->items[i], at));
         TRY(bind_fields(binder, list->items[i], &pair.b, &pair.n));
-        TRY(compare_fields(binder, OP_EQ, &pair, at, &terms[i]));
+        TRY(compare_fields(binder, is_negated ? OP_NE : OP_EQ, &pair, at, &terms[i]));
     }
-    TRY(bind_chain(binder, OP_OR, terms, (int)list->n_items, at, out));
-    return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
+    return bind_chain(binder, is_negated ? OP_AND : OP_OR, terms, (int)list->n_items, at, out);
 }
 
-// a is distinct from b, or the opposite.
-weft_status bind_distinct(Binder *binder, Expr *a, Expr *b, bool is_negated, int at, Expr **out)
+weft_status bind_distinct(Binder *binder, Expr *a, Expr *b, int at, Expr **out)
 {
-    const Op null_test = is_negated ? OP_IS_NULL : OP_IS_NOT_NULL;
-    Expr    *compared, *a_null, *b_null, *nulls;
-    TRY(bind_call(binder, is_negated ? OP_EQ : OP_NE, a, b, at, &compared));
-    TRY(bind_call(binder, null_test, a, NULL, at, &a_null));
-    TRY(bind_call(binder, null_test, b, NULL, at, &b_null));
-    TRY(bind_call(binder, is_negated ? OP_AND : OP_OR, a_null, b_null, at, &nulls));
+    Expr *compared, *a_known, *b_known, *nulls;
+    TRY(bind_call(binder, OP_NE, a, b, at, &compared));
+    TRY(bind_call(binder, OP_IS_NOT_NULL, a, NULL, at, &a_known));
+    TRY(bind_call(binder, OP_IS_NOT_NULL, b, NULL, at, &b_known));
+    TRY(bind_call(binder, OP_OR, a_known, b_known, at, &nulls));
     return bind_call(binder, OP_COALESCE, compared, nulls, at, out);
 }
 
@@ -107,7 +104,7 @@ weft_status bind_rows_distinct(Binder *binder, const ParseNode *a, const ParseNo
     RowPair pair;
     TRY(bind_pair_of_rows(binder, a, b, at, &pair));
     Expr **terms = arena_array(binder->arena, Expr *, pair.n);
-    for (int i = 0; i < pair.n; i++) TRY(bind_distinct(binder, pair.a[i], pair.b[i], false, at, &terms[i]));
+    for (int i = 0; i < pair.n; i++) TRY(bind_distinct(binder, pair.a[i], pair.b[i], at, &terms[i]));
     return bind_chain(binder, OP_OR, terms, pair.n, at, out);
 }
 

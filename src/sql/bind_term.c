@@ -24,9 +24,11 @@ Expr *term_integer(Binder *binder, int value, int at)
     return expr_const(binder->arena, (Value){ .type = TYPE(INTEGER), .i = value }, at);
 }
 
+// NOT stays until group keys are found: not (not b) contains the key not b.
 weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **out)
 {
     Expr *args[2] = { a, b };
+    if (op == OP_NOT) return expr_not(binder->arena, a, at, out, binder->err);
     return expr_call(binder->arena, op, args, b ? 2 : 1, at, out, binder->err);
 }
 
@@ -62,6 +64,7 @@ weft_status bind_count(Binder *binder, const Expr *expr)
 
 weft_status bind_conjuncts(Binder *binder, Expr *condition, Expr ***list, int *n_list)
 {
+    TRY(expr_fold_nots(binder->arena, condition, &condition, binder->err));
     plan_split_condition(binder->arena, condition, list, n_list);
     return bind_count(binder, condition);
 }

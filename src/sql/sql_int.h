@@ -359,7 +359,7 @@ weft_status bind_row_comparison(Binder *binder, Op op, const ParseNode *a, const
 weft_status bind_row_in_list(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out);
 weft_status bind_rows_distinct(Binder *binder, const ParseNode *a, const ParseNode *b, int at, Expr **out);
 weft_status bind_row_null_test(Binder *binder, const PgQuery__NullTest *test, Expr **out);
-weft_status bind_distinct(Binder *binder, Expr *a, Expr *b, bool is_negated, int at, Expr **out);   // of two values
+weft_status bind_distinct(Binder *binder, Expr *a, Expr *b, int at, Expr **out);         // of two values
 
 // bind_array.c: arrays as lists of elements.  NULL instead of an array: *IS_NULL.
 weft_status bind_array(Binder *binder, const ParseNode *node, Expr ***list, int *n, bool *is_null);

@@ -521,6 +521,37 @@ TEST(case_takes_live_branches_only)
               "42804 argument of CASE/WHEN must be type boolean, not type integer");
 }
 
+static Expr *written_not(Expr *arg)
+{
+    Expr *out;
+    CHECK_OK(expr_not(arena, arg, -1, &out, &err), err);
+    return out;
+}
+
+static Expr *folded(Expr *expr)
+{
+    Expr *out;
+    CHECK_OK(expr_fold_nots(arena, expr, &out, &err), err);
+    return out;
+}
+
+TEST(not_is_folded_when_it_is_asked_for)
+{
+    begin();
+    Expr *twice = written_not(written_not(column(BOOL))), *less = call(OP_LT, column(INT), number("5"));
+    Expr *distinct = CALL(OP_COALESCE, call(OP_NE, column(INT), column(BIG)),
+                          call(OP_OR, call1(OP_IS_NOT_NULL, column(INT)), call1(OP_IS_NOT_NULL, column(BIG))));
+    CHECK_STR(shown(twice), "not not c9 boolean");
+    CHECK_STR(shown(written_not(boolean(true))), "false boolean");
+    CHECK_STR(shown(folded(twice)), "c9 boolean");
+    CHECK_STR(shown(folded(call(OP_AND, written_not(less), written_not(twice)))), "c1 >= 5 and not c9 boolean");
+    CHECK_STR(shown(folded(written_not(call(OP_AND, less, column(BOOL))))), "not (c1 < 5 and c9) boolean");
+    CHECK_STR(shown(folded(written_not(distinct))), "coalesce(c1 = c2, c1 is null and c2 is null) boolean");
+    CHECK_STR(shown(folded(written_not(CALL(OP_COALESCE, column(BOOL), boolean(false))))),
+              "not coalesce(c9, false) boolean");
+    CHECK(folded(distinct) == distinct);
+}
+
 TEST(coalesce_stops_at_the_first_value)
 {
     begin();
