@@ -394,6 +394,7 @@ void  plan_prove(Plan *plan, Node *root);
 double plan_selectivity(const Plan *plan, const Expr *condition);                                // estimate, 0 to 1
 double plan_distinct_of(const Plan *plan, const Expr *expr);                                     // estimate, at least 1
 Range plan_range(const Plan *plan, const Expr *expr);                                            // proved
+bool  plan_can_fail(const Plan *plan, const Expr *expr);    // expr_can_fail, but for what ranges rule out
 Range plan_range_of_stored(const Table *table, int column);                                      // proved by statistics
 bool plan_is_empty(const Plan *plan, const Node *node);  // proved by its text: no row comes out
 

@@ -323,3 +323,33 @@ bool expr_can_fail(const Expr *expr)
         if (expr_can_fail(expr->args[i])) return true;
     return false;
 }
+
+static bool is_proved_float(const Expr *expr, Range a, Range b)
+{
+    const Op op = expr->op;
+    if (op == OP_CAST) return !float_cast_overflows(a.f, expr->type) && !float_cast_underflows(a.f, expr->type);
+    if (op == OP_NEG) return true;
+    return (op == OP_ADD || op == OP_SUB || op == OP_MUL) && !float_call_overflows(op, expr->type, a.f, b.f) &&
+           !float_call_underflows(op, expr->type, a.f, b.f);
+}
+
+// Arithmetic and casts of numbers do not fail where what comes out fits the type, and nothing is divided by 0.
+static bool is_proved_number(const Plan *plan, const Expr *expr)
+{
+    const Op op = expr->op;
+    if (!type_is_number(expr->type) || !type_is_number(expr->args[0]->type) || function_of(op)) return false;
+    const Range a = plan_range(plan, expr->args[0]), type = range_of_type(expr->type);
+    const Range b = expr->n_args > 1 ? plan_range(plan, expr->args[1]) : range_make(0, 0, false);
+    if (type_is_float(expr->type)) return is_proved_float(expr, a, b);
+    if (type_is_float(expr->args[0]->type) || !a.known || !b.known) return false;
+    if ((op == OP_DIV || op == OP_MOD) && (!type_is_integer(expr->type) || (b.low <= 0 && b.high >= 0))) return false;
+    const Range range = op == OP_CAST ? range_of_cast(expr, a) : range_of_arithmetic(expr, a, b);
+    return range.known && range.low >= type.low && range.high <= type.high;
+}
+
+bool plan_can_fail(const Plan *plan, const Expr *expr)
+{
+    for (int i = 0; i < expr->n_args; i++)
+        if (plan_can_fail(plan, expr->args[i])) return true;
+    return expr->kind == EXPR_CALL && op_has(expr->op, OP_FAILS) && !is_proved_number(plan, expr);
+}

@@ -14,6 +14,7 @@ static const Rewrite rewrites[] = {
     { "merge nodes", NULL, rewrite_merge },
     { "prune columns", NULL, rewrite_prune },
     { "fold expressions", rewrite_fold, NULL },
+    { "window arguments", rewrite_window_args, NULL },
     { "factor or", rewrite_factor_or, NULL },
     { "outer joins to inner", rewrite_outer_to_inner, NULL },
     { "full joins", rewrite_full_joins, NULL },

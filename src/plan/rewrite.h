@@ -111,6 +111,7 @@ weft_status rewrite_remove_correlation(Plan *plan, Error *err);
 weft_status rewrite_inline_shared(Plan *plan, Error *err);
 weft_status rewrite_drop_names(Plan *plan, Error *err);
 weft_status rewrite_fold(Plan *plan, Node **root, Error *err);
+weft_status rewrite_window_args(Plan *plan, Node **root, Error *err);
 weft_status rewrite_factor_or(Plan *plan, Node **root, Error *err);
 weft_status rewrite_outer_to_inner(Plan *plan, Node **root, Error *err);
 weft_status rewrite_full_joins(Plan *plan, Node **root, Error *err);

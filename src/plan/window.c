@@ -103,7 +103,7 @@ static bool order_is_same(const WindowOrder *a, const WindowOrder *b)
 }
 
 // What is built from parts follows from its name and its parts.
-static bool func_is_same(const WindowFunc *a, const WindowFunc *b)
+bool window_func_is_same(const WindowFunc *a, const WindowFunc *b)
 {
     if (a->kind != b->kind || a->order != b->order || a->arg != b->arg || a->n != b->n || a->n_parts != b->n_parts ||
         a->is_distinct != b->is_distinct || a->seed != b->seed)
@@ -119,7 +119,7 @@ bool window_is_same(const Windows *a, const Windows *b)
     for (int o = 0; o < a->n_orders; o++)
         if (!order_is_same(&a->orders[o], &b->orders[o])) return false;
     for (int f = 0; f < a->n_funcs; f++)
-        if (!func_is_same(&a->funcs[f], &b->funcs[f])) return false;
+        if (!window_func_is_same(&a->funcs[f], &b->funcs[f])) return false;
     return true;
 }
 

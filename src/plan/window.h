@@ -90,6 +90,7 @@ bool              frame_equal(const Frame *a, const Frame *b);
 // KEYS and WINDOWS become the node's own.
 Node    *plan_window(Plan *plan, Node *input, Expr **keys, int n_keys, Windows *windows);
 void     window_settle_out(Plan *plan, Node *node);                    // out anew, from the input's
+bool     window_func_is_same(const WindowFunc *a, const WindowFunc *b);     // of one node
 bool     window_is_same(const Windows *a, const Windows *b);           // over the same keys, they compute the same
 Windows *window_copy(Arena *arena, const Windows *windows);
 // Drops the functions that are not needed, and their keys; false: no function is left.

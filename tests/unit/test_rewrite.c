@@ -2,6 +2,7 @@
 
 #include "test.h"
 
+#include "plan/window.h"
 #include "plan_help.h"
 
 // The tree without estimates.
@@ -162,6 +163,39 @@ TEST(what_branches_of_an_or_share_is_taken_out)
                 "      scan small u: k, b\n"
                 "    filter t.a in (1, 2, 3)\n"
                 "      scan small t: k, a\n");
+}
+
+static Node *first_value(Plan *plan, Node *input, const char *arg)
+{
+    Expr      **keys = arena_array(arena, Expr *, 2);
+    WindowOrder order = { .n_keys = 1, .keys = arena_make(arena, SortKey) };
+    WindowFunc  func = { .kind = WINDOW_FIRST_VALUE, .arg = 1, .n = -1, .frame = frame_default(), .name = "first" };
+    Windows    *windows = arena_make(arena, Windows);
+    keys[0] = expr_of(plan, "k"), keys[1] = expr_of(plan, arg);
+    func.type = keys[1]->type, func.column = plan_add_column(plan, func.type, "x", NULL);
+    *LIST_PUSH(arena, windows->orders, windows->n_orders) = order;
+    *LIST_PUSH(arena, windows->funcs, windows->n_funcs) = func;
+    return plan_window(plan, input, keys, 2, windows);
+}
+
+TEST(an_argument_that_can_fail_is_computed_for_the_rows_that_are_chosen)
+{
+    Plan *plan = begin();
+    CHECK_SHAPE(plan, project(plan, first_value(plan, scan_small(plan, "t"), "b / (a - 1)"), "x"),
+                "project case when \"first(a)\" is not null then \"first(b)\" / (\"first(a)\" - 1) else null end "
+                "as x\n"
+                "  window first(a) over (order by k), first(b) over (order by k)\n"
+                "    scan small t: k, a, b\n");
+    plan = begin();
+    CHECK_SHAPE(plan, project(plan, first_value(plan, scan_small(plan, "t"), "coalesce(1 / (b - 1), 7)"), "x"),
+                "project case when \"first(true)\" then coalesce(1 / (\"first(b)\" - 1), 7) else null end as x\n"
+                "  window first(b) over (order by k), first(true) over (order by k)\n"
+                "    scan small t: k, b\n");
+    plan = begin();
+    CHECK_SHAPE(plan, project(plan, first_value(plan, scan_small(plan, "t"), "(a * 2 + b) / k"), "x"),
+                "project x\n"
+                "  window first((a * 2 + b) / k) over (order by k)\n"
+                "    scan small t: k, a, b\n");
 }
 
 TEST(outer_joins_whose_nulls_are_dropped_become_inner)
