@@ -12,7 +12,7 @@
 
 #include "shell/gen_int.h"
 
-enum { BLOCK_UNITS = 4096 };
+enum { BLOCK_UNITS = 4096, DICT_TEXTS_MOST = 1 << 30 };
 
 // A table while it is being loaded.
 typedef struct GenLoad {
@@ -92,15 +92,24 @@ static weft_status encode_words(const Gen *gen, GenLoad *load, int column, GenBa
     return WEFT_OK;
 }
 
+static bool is_made_up(const GenColumn *column) { return column->width > 0 && !column->list; }
+
 static weft_status encode_texts(const GenLoad *load, int column, GenBatch *batch, Error *err)
 {
+    enum { AT_ONCE = 1024 };
     Dictionary *dict = append_table(load->append)->columns[column].dict;
     i64 *cells = batch->cells[column];
-    for (u32 row = 0; row < batch->n_rows; row++) {
-        const char *text = batch->texts.bytes + cells[row];
-        u32 code;
-        TRY(dict_intern(dict, text, strlen(text), &code, err));
-        cells[row] = code;
+    weft_text texts[AT_ONCE];
+    u32 codes[AT_ONCE];
+    for (u32 first = 0; first < batch->n_rows; first += AT_ONCE) {
+        const u32 n = MIN_OF(batch->n_rows - first, (u32)AT_ONCE);
+        for (u32 t = 0; t < n; t++) {
+            const char *bytes = batch->texts.bytes + cells[first + t];
+            texts[t] = (weft_text){ bytes, strlen(bytes) };
+        }
+        TRY(dict_intern_many(dict, texts, n, codes, err));
+        for (u32 t = 0; t < n; t++)
+            cells[first + t] = codes[t];
     }
     return WEFT_OK;
 }
@@ -108,7 +117,7 @@ static weft_status encode_texts(const GenLoad *load, int column, GenBatch *batch
 static weft_status encode_all_texts(const GenLoad *load, GenBatch *batch, Error *err)
 {
     for (int column = 0; column < load->table->n_columns; column++) {
-        if (load->table->columns[column].width > 0 && !load->table->columns[column].list)
+        if (is_made_up(&load->table->columns[column]))
             TRY(encode_texts(load, column, batch, err));
     }
     return WEFT_OK;
@@ -393,6 +402,17 @@ static weft_status prepare_codes(const Gen *gen, GenLoad *load, Error *err)
     return WEFT_OK;
 }
 
+// Most texts that are not from a list differ.  A dictionary that grows has its entries found anew each time.
+static weft_status reserve_texts(GenLoad *load, Error *err)
+{
+    const u64 n_rows = load->table->n_units * load->table->unit_rows_max / 2;
+    const Column *columns = append_table(load->append)->columns;
+    for (int column = 0; column < load->table->n_columns; column++)
+        if (is_made_up(&load->table->columns[column]))
+            TRY(dict_reserve(columns[column].dict, (u32)MIN_OF(n_rows, (u64)DICT_TEXTS_MOST), err));
+    return WEFT_OK;
+}
+
 static Type column_type(const GenColumn *column)
 {
     switch (column->width) {
@@ -420,6 +440,7 @@ static weft_status begin_table(Gen *gen, Store *store, GenLoad *load, Error *err
     TRY(store_create_table(store, load->table->name, columns, load->table->n_columns, err));
     load->is_created = true;
     TRY(append_begin(store, load->table->name, &load->append, err));
+    TRY(reserve_texts(load, err));
     return prepare_codes(gen, load, err);
 }
 

@@ -38,6 +38,8 @@ typedef struct Entry {
     u32         place;                                      // low half of the hash: where in the index to begin
 } Entry;
 
+#define INTERN_AHEAD 64                                     // texts whose slots are fetched at once
+
 typedef struct Index {
     struct Index *older;                                    // outgrown, but perhaps being read
     size_t        bytes;                                    // of this struct
@@ -428,12 +430,14 @@ bool dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *co
     return index ? find(dict, index, bytes, length, hash, code) : scan(dict, bytes, length, hash, code);
 }
 
-weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err)
+static weft_status check_length(size_t length, Error *err)
+{
+    return length <= TEXT_BYTES_MAX ? WEFT_OK : fail(err, WEFT_TOO_LONG, -1, "text of %zu bytes is too long", length);
+}
+
+static weft_status intern(Dictionary *dict, const char *bytes, size_t length, u64 hash, u32 *code, Error *err)
 {
     ASSERT(dict_is_loaded(dict));
-    if (length > TEXT_BYTES_MAX)
-        return fail(err, WEFT_TOO_LONG, -1, "text of %zu bytes is too long", length);
-    u64 hash = hash_bytes(bytes, length);
     if (find(dict, current_index(dict), bytes, length, hash, code))
         return WEFT_OK;
     pthread_mutex_lock(&dict->lock);
@@ -442,6 +446,34 @@ weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 
         status = append(dict, bytes, length, hash, code, err);
     pthread_mutex_unlock(&dict->lock);
     return status;
+}
+
+weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err)
+{
+    TRY(check_length(length, err));
+    return intern(dict, bytes, length, hash_bytes(bytes, length), code, err);
+}
+
+static void prefetch_slot(const Dictionary *dict, u64 hash)
+{
+    const Index *index = current_index(dict);
+    if (index)
+        __builtin_prefetch((const void *)&index->slots[(u32)hash & index->mask]);
+}
+
+weft_status dict_intern_many(Dictionary *dict, const weft_text *texts, u32 n, u32 *codes, Error *err)
+{
+    u64 hashes[INTERN_AHEAD];
+    for (u32 first = 0; first < n; first += INTERN_AHEAD) {
+        const u32 end = MIN_OF(n, first + INTERN_AHEAD);
+        for (u32 t = first; t < end; t++) {
+            TRY(check_length(texts[t].length, err));
+            prefetch_slot(dict, hashes[t - first] = hash_bytes(texts[t].bytes, texts[t].length));
+        }
+        for (u32 t = first; t < end; t++)
+            TRY(intern(dict, texts[t].bytes, texts[t].length, hashes[t - first], &codes[t], err));
+    }
+    return WEFT_OK;
 }
 
 weft_status dict_reserve(Dictionary *dict, u32 count, Error *err)

@@ -166,6 +166,9 @@ u64         text_run_offset(const TextRun *run, u32 at);
 bool        dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code);
 // Up to 2^31 entries.
 weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err);
+// The same for N texts, several times as fast where the dictionary is larger than the processor's caches.
+weft_status dict_intern_many(Dictionary *dict, const weft_text *texts, u32 n, u32 *codes, Error *err);
+weft_status dict_reserve(Dictionary *dict, u32 count, Error *err);    // room for COUNT entries
 // Rank by bytes of the first COUNT codes, cached.  Held until dict_ranks_release, or else until the dictionary goes;
 // NULL when there is no memory for it.
 const u32  *dict_ranks(Dictionary *dict, u32 count);

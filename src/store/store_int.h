@@ -59,7 +59,6 @@ int       float_format(double number, bool is_real, char *buffer, size_t capacit
 
 // ---- dictionaries --------------------------------------------------------------------------------------------------
 
-weft_status dict_reserve(Dictionary *dict, u32 count, Error *err);    // room for COUNT entries
 // Gives the text the next code without looking for it: for loading, where entries are known to differ.
 weft_status dict_append(Dictionary *dict, const char *bytes, size_t length, u64 hash, Error *err);
 weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Dictionary **copy, Error *err);

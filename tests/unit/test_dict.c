@@ -32,6 +32,31 @@ TEST(codes_count_from_0_in_order_of_first_use)
     dict_release(dict);
 }
 
+TEST(many_texts_get_the_codes_that_they_get_one_by_one)
+{
+    enum { TEXTS = 3000 };
+    static char bytes[TEXTS][16];
+    static weft_text texts[TEXTS];
+    static u32 codes[TEXTS];
+    Dictionary *one = dict_new(NULL), *many = dict_new(NULL);
+    Error err;
+    error_clear(&err);
+    CHECK_OK(dict_reserve(many, 100, &err), err);              // it grows on the way, too
+    for (u32 t = 0; t < TEXTS; t++) {
+        snprintf(bytes[t], sizeof(bytes[t]), "text %u", t * 7919 % 1999);
+        texts[t] = (weft_text){ bytes[t], strlen(bytes[t]) };
+    }
+    CHECK_OK(dict_intern_many(many, texts, TEXTS, codes, &err), err);
+    for (u32 t = 0; t < TEXTS; t++)
+        CHECK_INT(codes[t], intern(one, bytes[t]));
+    CHECK_INT(dict_count(many), 1999);
+    texts[70].length = (size_t)TEXT_BYTES_MAX + 1;             // not even read
+    CHECK_STATUS(dict_intern_many(many, texts, TEXTS, codes, &err), WEFT_TOO_LONG);
+    CHECK_INT(dict_count(many), 1999);
+    dict_release(one);
+    dict_release(many);
+}
+
 TEST(an_empty_dictionary_finds_nothing)
 {
     Dictionary *dict = dict_hold(dict_new(NULL));
