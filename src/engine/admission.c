@@ -3,12 +3,10 @@
 //     room = limit - used by anybody - what those who run are expected to take still
 //
 // A claim is expected to take its parts' estimates.  When a part is made, what the query uses by then is a fact, and
-// only the parts to come
-// are estimates.  All is decided under one lock, in admit(), whenever somebody comes or leaves or a part turns out
-// other than expected.
-// Memory comes back in other ways, too (a result is freed, a table dropped, the limit raised), so the first in the
-// queue looks
-// now and then; everybody else sleeps until it is let in, is first, or is cancelled.
+// only the parts to come are estimates.  All is decided under one lock, in admit(), whenever somebody comes or
+// leaves or a part turns out other than expected.  Memory comes back in other ways, too (a result is freed, a table
+// dropped, the limit raised), so the first in the queue looks now and then; everybody else sleeps until it is let
+// in, is first, or is cancelled.
 //
 // Thousands may run, and all of them come and leave through here.  So where there is plenty of room none looks at all
 // of them: the sum of what they are expected to take is kept, which is never less than what they will still take, and
@@ -20,6 +18,8 @@
 #include <time.h>
 
 #define LOOK_MS      20                // the first in the queue looks again
+#define QUEUE_SHORT  32                // that many are looked at whenever anything changes; of longer queues
+#define LOOK_SHARE   5                 // looks take at most 1 / this of the time
 #define ALLOWANCE    ((i64)64 << 20)   // of a look
 #define N_BUCKETS    1024              // of keys of shared parts
 #define RECYCLE_LOOK 4                 // ended claims that are tried before a new one is made
@@ -60,6 +60,8 @@ struct Admission {
     u64             n_asked;
     ClaimList       running, waiting, ended;                   // waiting: in order
     bool            is_alone;          // the one that runs is to stay alone
+    bool            is_look_due;       // something changed since the last look at a long queue
+    double          next_look_ms;
     u64             n_admitted;
     i128            expected_sum;      // of those that run
     ClaimPart      *by_key[N_BUCKETS]; // parts of those that run
@@ -205,21 +207,28 @@ static i64 taken_by_small(const Admission *admission)
     return bytes;
 }
 
-static bool fits_as_small(const Admission *admission, i64 bytes)
+// What is found out once while the queue is looked at.
+typedef struct Look {
+    Room room;                         // for those who are not small
+    i64  small_bytes;                  // what small ones take
+    bool knows_small;
+} Look;
+
+static bool fits_as_small(const Admission *admission, i64 bytes, Look *look)
 {
     const i64 limit = atomic_load(&admission->budget->limit), used = atomic_load(&admission->budget->used);
-    return bytes <= limit / SMALL_PART && bytes <= limit / SMALL_SHARE - taken_by_small(admission) &&
-           bytes <= limit - used;
+    if (bytes > limit / SMALL_PART || bytes > limit - used) return false;
+    if (!look->knows_small) look->small_bytes = taken_by_small(admission), look->knows_small = true;
+    return bytes <= limit / SMALL_SHARE - look->small_bytes;
 }
 
-// ROOM: for those who are not small.
-static bool may_run(const Admission *admission, Claim *claim, Room *room)
+static bool may_run(const Admission *admission, Claim *claim, Look *look)
 {
     const i64 bytes = need(admission, claim), limit = atomic_load(&admission->budget->limit);
     claim->is_small = limit && bytes <= limit / SMALL_PART;
     if (admission->running.n_claims == 0) return true;
     if (admission->is_alone || claim->wish.is_alone) return false;
-    return has_room(admission, room, bytes) || fits_as_small(admission, bytes);
+    return has_room(admission, &look->room, bytes) || fits_as_small(admission, bytes, look);
 }
 
 static void let_in(Admission *admission, Claim *claim)
@@ -245,11 +254,11 @@ static void let_in(Admission *admission, Claim *claim)
 
 static Claim *next_to_run(const Admission *admission)
 {
-    Room room = room_at_least(admission);
+    Look look = { .room = room_at_least(admission) };
     for (Claim *claim = admission->waiting.first; claim; claim = claim->next) {
-        if (may_run(admission, claim, &room)) return claim;
-        if (is_tired(claim)) return NULL;                      // it is the next one, whoever would fit
-        if (is_overdue(claim)) room = (Room){ -1, true };      // it waits for all there is, but for small ones
+        if (may_run(admission, claim, &look)) return claim;
+        if (is_tired(claim)) return NULL;                          // it is the next one, whoever would fit
+        if (is_overdue(claim)) look.room = (Room){ -1, true };     // it waits for all there is, but for small ones
     }
     return NULL;
 }
@@ -278,14 +287,36 @@ static void put_in_order(Admission *admission)
     }
 }
 
+// With thousands that wait, a look at all of them takes long, and every query that runs changes something several
+// times.
+static bool must_pause(const Admission *admission)
+{
+    return admission->waiting.n_claims > QUEUE_SHORT && admission->running.n_claims > 0 &&
+           time_now_ms() < admission->next_look_ms;
+}
+
+// The first in the queue looks when the pause is over.
+static void look_later(Admission *admission)
+{
+    if (!admission->is_look_due) pthread_cond_signal(&admission->waiting.first->changed);
+    admission->is_look_due = true;
+}
+
 static void admit(Admission *admission)
 {
     Claim *claim;
     if (!admission->waiting.first) return;
+    if (must_pause(admission)) {
+        look_later(admission);
+        return;
+    }
+    const double start_ms = time_now_ms();
     while ((claim = next_to_run(admission))) {
         let_in(admission, claim);
         put_in_order(admission);
     }
+    const double end_ms = time_now_ms();
+    admission->next_look_ms = end_ms + (end_ms - start_ms) * (LOOK_SHARE - 1), admission->is_look_due = false;
 }
 
 // ---- claims ---------------------------------------------------------------------------------------------------------
@@ -345,6 +376,12 @@ Claim *admission_ask(Admission *admission, const Wish *wish)
     return claim;
 }
 
+static double look_again_ms(const Admission *admission)
+{
+    const double left_ms = admission->next_look_ms - time_now_ms();
+    return admission->is_look_due && left_ms < LOOK_MS ? MAX_OF(left_ms, 0) : LOOK_MS;
+}
+
 static void wait_for_change(Claim *claim)
 {
     struct timespec until;
@@ -353,7 +390,7 @@ static void wait_for_change(Claim *claim)
         return;
     }
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * 1000000;
+    until.tv_nsec += (long)(look_again_ms(claim->admission) * 1e6);
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_cond_timedwait(&claim->changed, &claim->admission->lock, &until);
     if (claim->position == 1) admit(claim->admission);

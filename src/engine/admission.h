@@ -1,41 +1,34 @@
 // admission.h - memory is admitted, not hoped for: which queries run now, which wait, and in which order.
 //
-//     Claim *claim = admission_ask(admission, &wish);             // its place in the queue; it may run already
-//     status = claim_wait(claim, err);                            // returns when it may run, or was cancelled while it
-//     waited
+//     Claim *claim = admission_ask(admission, &wish);      // its place in the queue; it may run already
+//     status = claim_wait(claim, err);                     // returns when it may run, or was cancelled while it waited
 //     ... allocate from claim_budget(claim) ...
-//     claim_made(claim, part, ...);                               // facts take the place of the estimate
-//     claim_leave(claim);                                         // always, once its memory is free again; others may
-//     run now
+//     claim_made(claim, part, ...);                        // facts take the place of the estimate
+//     claim_leave(claim);                                  // always, once its memory is free again; others may run now
 //
 // A query says what it expects to need, in parts: a join table each, the groups or rows, the result.  It may run when
-// that fits
-// beside what is in use and what those who run have still to take.  Rules:
+// that fits beside what is in use and what those who run have still to take.  Rules:
 //
 // - Order: a larger priority first, then who came first.  One that does not fit may be passed by later ones that do,
-// but only
-//   PASSES_MOST times; then it goes before all others, and only small ones pass it any more.
-// - A small one (SMALL_PART of the limit) does not wait for what others are only expected to take: it is let in when it
-// fits into what is
-//   really free, as long as small ones together need no more than SMALL_SHARE of the limit.  So a look at a dimension
-//   table is not stuck behind
-//   large queries.  One that was passed by SMALL_PASSES_MOST of them is passed by nobody any more: nobody starves.
+//   but only PASSES_MOST times; then it goes before all others, and only small ones pass it any more.
+// - A small one (SMALL_PART of the limit) does not wait for what others are only expected to take: it is let in when
+//   it fits into what is really free, as long as small ones together need no more than SMALL_SHARE of the limit.  So a
+//   look at a dimension table is not stuck behind large queries.  One that was passed by SMALL_PASSES_MOST of them is
+//   passed by nobody any more: nobody starves.
 // - When nothing runs, the first may run whatever it needs: nothing is refused for its estimate.  One that needs more
-// than there is
-//   therefore runs alone, until its parts turn out small enough.
+//   than there is therefore runs alone, until its parts turn out small enough.
 // - A part has a key when queries share it (pieces.h).  It counts for one of those who run with that key, the others
-// get it free.
+//   get it free.
 // - An alone wish runs when nothing else does, and nothing else is let in beside it: the second try of a query that met
-// the limit.
+//   the limit.
 // - A look (a query over nothing but weft_ tables) runs at once, with a small allowance beside the limit: one must be
-// able to see a full house.
+//   able to see a full house.
+// - A long queue is looked at for a fifth of the time at most, so what comes free may be given a little later.
 //
-// A query waits here before it holds anything that others wait for, and never again while it runs: nobody waits in a
-// circle.
-// Estimates only decide who runs when; the limit itself is kept by the budget.
-// A claim's budget may be counted in after the query left (tables that others still use, the result): claims are kept
-// until it is 0, and then
-// used again.  Any thread may call.
+// Queries cannot deadlock: they wait here before they hold anything that others wait for, and never again while they
+// run.  Estimates only decide who runs when; the limit itself is kept by the budget.  A claim's budget may be
+// counted in after the query left (tables that others still use, the result): claims are kept until it is 0, and
+// then used again. Any thread may call.
 
 #ifndef WEFT_ADMISSION_H
 #define WEFT_ADMISSION_H

@@ -72,6 +72,31 @@ TEST(what_fits_runs_and_the_rest_waits)
     admission_free(admission);
 }
 
+// A long queue is not looked at for each that leaves: those that it made room for are let in a little later.
+static void *wait_and_leave(void *claim)
+{
+    Error error;
+    error_clear(&error);
+    CHECK_OK(claim_wait(claim, &error), error);
+    claim_leave(claim);
+    return NULL;
+}
+
+TEST(all_of_a_long_queue_run_in_the_end)
+{
+    enum { WAITING = 500 };
+    pthread_t threads[WAITING];
+    begin(100);
+    Claim *all = ask(100);
+    for (int i = 0; i < WAITING; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_and_leave, ask(1 + i % 60)), 0);
+    claim_leave(all);
+    for (int i = 0; i < WAITING; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(!admission_is_busy(admission));
+    admission_free(admission);
+}
+
 TEST(without_a_limit_everybody_runs)
 {
     Claim *claims[300];
