@@ -195,6 +195,7 @@ typedef struct DeviceFigures {
     ScanFigures   *scans;
     u64            n_kernels;                  // started so far; this and all below are a GPU's
     u64            n_generic;                  // launches that the generic kernel served
+    u64            n_kind_columns;             // columns of kinds that were made for chunks
     u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make
                                                                // way; copies of columns and tables
     u64            n_waves, n_planned;                         // runs of kernels; those with shapes of the model

@@ -9,6 +9,8 @@
 // fails, so the device is marked lost and refuses all that comes; other launches that were on it find out by
 // themselves.
 
+#include "device/gpu_join_cube.h"
+#include "device/gpu_kinds.h"
 #include "device/gpu_schedule.h"
 
 #include <stdio.h>
@@ -100,8 +102,10 @@ static void forget_progress(Launch *launch)
 
 static weft_status run_once(GpuRun *run, bool *again, Error *err)
 {
+    gpu_join_cube_look(run);
     weft_status status = launch_open(run, err);
     if (!status) status = scan_ride(run, err);
+    gpu_join_cube_forget(run);
     if (!status) launch_admit_others(run);           // its columns need no more room
     if (!status && !run->pack) status = launch_write(run, err);            // it was in no run: no chunk is wanted
     if (!status && !run->pack) status = launch_ask_back(run, err);
@@ -325,6 +329,7 @@ static weft_status open_streams(Gpu *gpu, Error *err)
     GPU_TRY(gpu, StreamCreate, (&gpu->table_stream, GPU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->fetch_stream, GPU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->control_stream, GPU_STREAM_NON_BLOCKING), err);
+    GPU_TRY(gpu, StreamCreate, (&gpu->kinds_stream, GPU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->one, sizeof *gpu->one, GPU_HOST_PORTABLE), err);
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->pinned_slots, N_PINNED_SLOTS * PINNED_SLOT_BYTES, GPU_HOST_PORTABLE),
             err);
@@ -389,6 +394,8 @@ static void close_memory(Gpu *gpu)
     close_stream(gpu, gpu->table_stream);
     close_stream(gpu, gpu->fetch_stream);
     close_stream(gpu, gpu->control_stream);
+    close_stream(gpu, gpu->kinds_stream);
+    gpu_kinds_close(gpu);
     if (gpu->one) calls->MemFreeHost(gpu->one);
     if (gpu->pinned_slots) calls->MemFreeHost(gpu->pinned_slots);
     for (int e = 0; e < gpu->n_events; e++) calls->EventDestroy(gpu->events[e]);
@@ -513,6 +520,7 @@ void gpu_init(Gpu *gpu)
                             .get_ready = gpu_get_ready,
                             .list = gpu_list,
                             .expect = gpu_expect,
+                            .wake = gpu_wake,
                             .free_launch = gpu_free_launch,
                             .close = gpu_close };
     init_lock(&gpu->lock);

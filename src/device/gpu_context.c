@@ -141,6 +141,14 @@ void run_wake(GpuRun *run)
     pthread_mutex_unlock(&run->wake_lock);
 }
 
+// It sleeps on if there is nothing for it.
+void run_look(GpuRun *run)
+{
+    pthread_mutex_lock(&run->wake_lock);
+    pthread_cond_signal(&run->woken);
+    pthread_mutex_unlock(&run->wake_lock);
+}
+
 bool run_sleep(GpuRun *run, int ms)
 {
     const struct timespec until = time_after_ms(ms);

@@ -136,7 +136,8 @@ static RiderFigures rider_figures(const Gpu *gpu, const GpuRun *run, Arena *aren
 void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)
 {
     Gpu *gpu = (Gpu *)device;
-    *figures = (DeviceFigures){ .n_kernels = gpu->n_kernels, .n_generic = gpu->n_generic };
+    *figures = (DeviceFigures){ .n_kernels = gpu->n_kernels, .n_generic = gpu->n_generic,
+                                .n_kind_columns = gpu->n_kind_columns };
     pthread_mutex_lock(&gpu->lock);
     figures->bytes = frames_total(gpu->frames), figures->bytes_held = frames_held(gpu->frames),
     figures->bytes_copied = frames_copied(gpu->frames);

@@ -24,7 +24,7 @@
 #define FUSE_OTHERS   3
 #define CUBES_MOST    4                // in one run
 #define CUBE_LEAST    3                // queries: two are better off fused
-#define JOIN_CUBES    16               // the same, over joins
+#define JOIN_CUBES    96               // the same, over joins
 #define FUSE_TABLES   1                // that a member looks up: with more, nothing is saved (docs/decisions.md)
 #define MET_BEFORE    2
 #define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
@@ -328,6 +328,7 @@ static ShareRider describe(GpuRun *run, int number)
                          .text = run->text_key,
                          .member = { launch->woven, launch->source, gpu_join_cube_form(run) },
                          .facts = run->facts,
+                         .own_ns = gpu_join_cube_own_ns(run),
                          .fuse_bytes = groups_bytes(run) };
 }
 
@@ -385,6 +386,16 @@ static ShareChoice choose(Wave *wave, Arena *arena, const ShareRider *riders, in
     return share_choose(arena, &wave->gpu->share, &ways, riders, n_riders);
 }
 
+static void log_choice(const Wave *wave, const ShareChoice *choice)
+{
+    int n_units[SHARE_WAYS] = { 0 }, n[SHARE_WAYS] = { 0 };
+    for (int u = 0; u < choice->n_units; u++)
+        n_units[choice->units[u].way]++, n[choice->units[u].way] += choice->units[u].n_riders;
+    log_debug("%d riders, %d chunks: %d in %d bodies over joins, %d in %d over columns, %d sieved, %d fused, %d alone",
+              wave->n_riders, wave->n_chunks, n[SHARE_JOINS], n_units[SHARE_JOINS], n[SHARE_COLUMNS],
+              n_units[SHARE_COLUMNS], n[SHARE_SIEVED], n[SHARE_FUSED], n[SHARE_ALONE]);
+}
+
 int units_choose(Wave *wave, Unit *units, int *room)
 {
     if (wave->n_riders == 1) {
@@ -402,6 +413,7 @@ int units_choose(Wave *wave, Unit *units, int *room)
         for (int i = 0; i < chosen->n_riders; i++) *room++ = numbers[chosen->riders[i]];
         free(chosen->handle);
     }
+    log_choice(wave, &choice);
     arena_free(arena);
     return choice.n_units;
 }

@@ -172,6 +172,7 @@ typedef struct GpuRun {
     KernelCells *cells;                // by state slot
     void        *program;              // of the generic kernel; NULL: it has a kernel of its own
     u64          program_bytes;
+    bool         can_do_without_tables;    // in a body over kinds nobody looks at them; else launch_get_tables
     int          n_tables;
     Copy       **tables;
     // the scan (gpu_scan.c, under the lock)
@@ -290,7 +291,8 @@ struct Gpu {
     char              card[96];
     GpuAddress        memory;          // the pool
     u64               memory_bytes;
-    GpuStream streams[N_STREAMS], copy_streams[N_COPY_STREAMS], gate_stream, table_stream, fetch_stream, control_stream;
+    GpuStream streams[N_STREAMS], copy_streams[N_COPY_STREAMS], gate_stream, table_stream, fetch_stream, control_stream,
+              kinds_stream;
     u32              *one;             // pinned: what is written to a kernel's cancel flag
     u8               *pinned_slots;           // pinned
     Stage             stages[N_STAGES];
@@ -320,12 +322,17 @@ struct Gpu {
     struct CubeKernel *cubes;
     CodeEntry        *_Atomic generic[3];          // gpu_generic.c; NULL: not wanted yet
     _Atomic u64       n_generic;       // launches that it served
+    _Atomic u64       n_kind_columns;  // that were made
     CodeEntry        *fold_kernel;     // gpu_cube.c; NULL: not needed yet
     Shape             fold_shape;
     struct JoinShape *join_shapes;     // gpu_join_cube.c: added under the lock, and none goes
     u64               n_join_cubes;
     CodeEntry        *collect_kernel;
     Shape             collect_shape;
+    CodeEntry        *kinds_kernel;    // gpu_kinds.c; NULL: not asked for
+    Shape             kinds_shape;
+    GpuEvent          kinds_made;      // all columns of kinds that were asked for
+    bool              has_kinds_made;
     struct SieveTable *sieves;         // gpu_sieve.c
     struct PickedKernel *picked;
     CodeEntry        *who_kernel;
@@ -398,6 +405,7 @@ weft_status run_wait_event(GpuRun *run, GpuEvent event, Error *err);
 void        run_pass_on_cancel(GpuRun *run, double *passed_on_ms);
 void        run_wake(GpuRun *run);                          // it may be gone when this returns
 bool        run_sleep(GpuRun *run, int ms);                 // until it is woken; false: not yet
+void        run_look(GpuRun *run);                          // so that it looks at its stop flag now
 void        gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed);  // with the lock: until something changes, or it is
                                                                    // time to look again
 struct timespec time_after_ms(int ms);                      // by the clock of conditions
@@ -479,6 +487,7 @@ weft_status generic_get(Gpu *gpu, GpuRun *run, Error *err);            // its ow
 // in a pack is yet to be written (launch_write).
 weft_status launch_open(GpuRun *run, Error *err);
 weft_status launch_write(GpuRun *run, Error *err);          // its first content, unless it is written
+weft_status launch_get_tables(GpuRun *run, Error *err);     // unless it has them
 // The same for a pack: the head of the block, and from room_at on, into zeros.
 void        launch_write_head(const GpuRun *run, u8 *head);
 void        launch_write_state(const GpuRun *run, u8 *state);
@@ -603,6 +612,7 @@ void        peak_known(const Gpu *gpu, GpuFigures *figures);    // how fast its 
 weft_status scan_start(Gpu *gpu, Error *err);
 void        scan_stop(Gpu *gpu);
 void        gpu_expect(Device *device, u64 table, int n);
+void        gpu_wake(Device *device, const _Atomic u32 *stop);
 weft_status scan_ride(GpuRun *run, Error *err);             // through all chunks; its stream still works when this
                                                             // returns
 // Until its stream is done, or its pack has come; a cancel is passed on.

@@ -20,6 +20,7 @@
 // query, and an event of the shape tells later cubes that atoms they find have come.
 
 #include "device/gpu_join_cube.h"
+#include "device/gpu_kinds.h"
 #include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
@@ -32,13 +33,15 @@
 #define ITEMS_AT_FIRST 8               // rows per thread, though cells may be far: few rows get there
 #define CELLS_MOST    ((u64)4 << 20)   // bytes: of 50 MB or so of L2, with columns passing through
 #define MEMORY_SHARE  8                // of the pool: 1 / this, at most
+#define SEND_NS       5e4              // e: of a join table that is sent, and for each of its bytes, with what fills it
+#define FILL_NS       1.0
 
 enum { KEY_ATOMS = 2, KEY_BODY = 3 };  // of copies, as KEY_TABLE
 
 struct JoinRide {                      // of a launch
     Arena          *arena;
     CubeForm        form;              // its tables are those of the host, if it has them
-    bool            has_tables;
+    bool            has_tables;        // or their kinds
 };
 
 typedef struct JoinShape {             // lives as long as the device
@@ -47,7 +50,8 @@ typedef struct JoinShape {             // lives as long as the device
     CubeForm    form;                  // but for tables
     int         order[CUBE_TESTS];
     Woven      *woven;
-    int        *numbers;               // by column of the kernel: that of the table
+    int        *numbers;               // by column of the kernel: that of the table, or -1 - test: a column of kinds
+    bool        has_kinds;             // some test looks at one
     int         n_met;
     CodeEntry  *kernels[2];            // [1]: cells in shared memory; NULL: not asked for
     Shape       shapes[2];
@@ -111,7 +115,7 @@ static bool are_others_about(Gpu *gpu, u64 table)
 
 static bool is_of(const JoinShape *shape, const GpuRun *run)
 {
-    return shape->table == run->launch->table && weave_is_same_form(&shape->form, &run->joins->form);
+    return shape->table == run->launch->table && weave_is_same_kernel(&shape->form, &run->joins->form);
 }
 
 // Under the lock, or by the dispatcher, which alone adds shapes.
@@ -158,11 +162,28 @@ static const JoinTable *table_here(GpuRun *run, const JoinTable *table)
     return own;
 }
 
+static SlotMember slot_member(const GpuRun *run)
+{
+    return (SlotMember){ run->launch->woven, run->launch->source, &run->joins->form };
+}
+
+static bool looks_at_kinds(const GpuRun *run, int test)
+{
+    const SlotMember member = slot_member(run);
+    return slots_kinds(&member, 1, test) != NULL;
+}
+
+// The kernel of a shape looks at kinds wherever tables have them.
 static void fetch_tables(GpuRun *run)
 {
     CubeForm *form = &run->joins->form;
     for (int t = 0; t < form->n_tests; t++) {
         if (!form->tests[t].table) continue;
+        if (form->tests[t].kinds) {
+            if (!looks_at_kinds(run, t)) return;
+            run->can_do_without_tables = true;
+            continue;
+        }
         const JoinTable *here = table_here(run, form->tests[t].table);
         if (!here) return;
         form->tests[t].table = here;
@@ -175,6 +196,7 @@ void gpu_join_cube_look(GpuRun *run)
     Gpu          *gpu = run->gpu;
     const Launch *launch = run->launch;
     ASSERT(!run->joins);
+    run->can_do_without_tables = false;
     if (!wave_may_share(run) || !launch->budget || !are_others_about(gpu, launch->table)) return;
     Arena          *arena = arena_new(NULL, "join cube");
     const CubeForm *form = slots_form(arena, launch->woven, launch->source);
@@ -188,6 +210,17 @@ void gpu_join_cube_look(GpuRun *run)
     const JoinShape *shape = find_shape(run);
     pthread_mutex_unlock(&gpu->lock);
     if (shape && shape->is_ready) fetch_tables(run);
+    run->can_do_without_tables = run->can_do_without_tables && run->joins->has_tables;
+}
+
+// Filled by the dispatcher, and sent while it waits.
+double gpu_join_cube_own_ns(const GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    double       ns = 0;
+    for (int t = run->n_tables; t < woven->n_tables && run->can_do_without_tables; t++)
+        if (woven->table_facts[t].late) ns += SEND_NS + FILL_NS * (double)woven->table_facts[t].bytes;
+    return ns;
 }
 
 void gpu_join_cube_forget(GpuRun *run)
@@ -210,8 +243,7 @@ bool gpu_join_cube_fits(const GpuRun *a, const GpuRun *b)
 static SlotMember *slot_members(GpuRun *const *runs, int n)
 {
     SlotMember *members = calloc((size_t)n, sizeof *members);
-    for (int i = 0; i < n; i++)
-        members[i] = (SlotMember){ runs[i]->launch->woven, runs[i]->launch->source, &runs[i]->joins->form };
+    for (int i = 0; i < n; i++) members[i] = slot_member(runs[i]);
     return members;
 }
 
@@ -226,6 +258,16 @@ static void choose_order(JoinShape *shape, GpuRun *const *runs, int n)
     free(members);
 }
 
+// Columns of kinds come behind those of the source.
+static void number_columns(JoinShape *shape, const Source *source)
+{
+    for (int c = 0; c < shape->woven->n_columns; c++) {
+        const int column = shape->woven->columns[c];
+        shape->numbers[c] =
+            column < source->n_columns ? source->chunk_column[column] : -1 - (column - source->n_columns);
+    }
+}
+
 static JoinShape *new_shape(GpuRun *const *runs, int n)
 {
     const Launch   *launch = runs[0]->launch;
@@ -235,11 +277,15 @@ static JoinShape *new_shape(GpuRun *const *runs, int n)
     shape->arena = arena, shape->table = launch->table, shape->form = *form;
     shape->form.key = arena_strndup(arena, form->key, form->length);
     choose_order(shape, runs, n);
+    int kinds[CUBE_TESTS];
+    for (int t = 0; t < form->n_tests; t++) {
+        kinds[t] = form->tests[t].kinds ? launch->source->n_columns + t : -1;
+        shape->has_kinds = shape->has_kinds || form->tests[t].kinds;
+    }
     shape->woven = weave_join_cube(arena, &(FuseMember){ launch->woven, launch->source->chunk_column }, form,
-                                   shape->order, CUBE_BY_ATOM, NULL);
+                                   shape->order, CUBE_BY_ATOM, kinds);
     shape->numbers = arena_array(arena, int, shape->woven->n_columns + 1);
-    for (int c = 0; c < shape->woven->n_columns; c++)
-        shape->numbers[c] = launch->source->chunk_column[shape->woven->columns[c]];
+    number_columns(shape, launch->source);
     for (int t = 0; t < shape->form.n_tests; t++) shape->form.tests[t].table = NULL;
     return shape;
 }
@@ -293,7 +339,8 @@ ShareMade gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n)
     if (!shape) return SHARE_NO;
     const CodeEntry *collect = collect_kernel(gpu);
     if (!shape->kernels[0] && ++shape->n_met >= MET_BEFORE) ask_for(gpu, shape, false);
-    if (is_ready(shape->kernels[0]) && is_ready(collect)) shape->is_ready = true;
+    const bool has_kinds = !shape->has_kinds || gpu_kinds_are_ready(gpu);
+    if (is_ready(shape->kernels[0]) && is_ready(collect) && has_kinds) shape->is_ready = true;
     if (shape->is_ready) return SHARE_DONE;
     return shape->kernels[0] && shape->kernels[0]->state == KERNEL_FAILED ? SHARE_NO : SHARE_LATER;
 }
@@ -334,8 +381,11 @@ static void forget_slots(JoinShape *shape)
 static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
 {
     static _Atomic u64 last_version;
+    const double       start_ms = time_now_ms();
     SlotMember        *members = slot_members(runs, n);
     Arena             *arena = arena_new(NULL, "slots");
+    const Kinds       *kinds[CUBE_TESTS];
+    for (int t = 0; t < shape->form.n_tests; t++) kinds[t] = slots_kinds(members, n, t);
     Slots             *slots = slots_make(&(SlotsWish){ .arena = arena,
                                                         .budget = common_budget(runs[0]->launch->budget),
                                                         .before = shape->slots,
@@ -344,9 +394,11 @@ static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
                                                         .members = members,
                                                         .n_members = n,
                                                         .order = shape->order,
+                                                        .kinds = kinds,
                                                         .cell_bytes = CELLS_MOST });
     free(members);
     forget_slots(shape);
+    log_debug("slots of %d queries took %.1f ms%s", n, time_now_ms() - start_ms, slots ? "" : ": too many");
     if (!slots) {
         arena_free(arena);
         return false;
@@ -513,6 +565,7 @@ static weft_status send_body(Wave *wave, GpuJoinCube *cube, GpuStream stream, Se
     sent->cells = at + plan.cells_at, sent->groups = at + plan.groups_at;
     for (int d = 0; d < shape->form.n_tests && !status; d++) {
         const int t = cube_table_values(&shape->form, d);
+        if (!shape->woven->tables[t]) continue;            // its kinds are a column
         status = send_once(wave, stream, (CopyKey){ slots_version(shape->slots, d), (u64)KEY_ATOMS << 32 },
                            shape->woven->tables[t], shape->woven->table_facts[t].bytes, &at, err);
         sent->tables[t] = pointer(at);
@@ -567,8 +620,22 @@ static JoinCubeHead write_head(const GpuJoinCube *cube, CubeRoom *room, const Se
     return head;
 }
 
+// By test and chunk; those of tests without kinds are not set.  To be freed.
+static KernelColumn *kind_columns(Wave *wave, const GpuJoinCube *cube, const int *chunks, int n_chunks,
+                                  weft_status *status, Error *err)
+{
+    const CubeForm *form = &cube->runs[0]->joins->form;
+    KernelColumn   *columns = calloc((size_t)(form->n_tests * n_chunks) + 1, sizeof *columns);
+    *status = WEFT_OK;
+    for (int t = 0; t < form->n_tests && !*status; t++)
+        if (form->tests[t].kinds)
+            *status = gpu_kinds_columns(wave, form->tests[t].table->kinds, form->tests[t].number, chunks, n_chunks,
+                                        columns + t * n_chunks, err);
+    return columns;
+}
+
 static void write_parts(const Wave *wave, GpuJoinCube *cube, CubeRoom *room, const JoinCubeHead *head,
-                        const int *chunks, int n_chunks)
+                        const int *chunks, int n_chunks, const KernelColumn *kinds)
 {
     const Woven  *woven = cube->shape->woven;
     const u64     n_columns = (u64)woven->n_columns, n_params = (u64)woven->n_params;
@@ -579,8 +646,11 @@ static void write_parts(const Wave *wave, GpuJoinCube *cube, CubeRoom *room, con
     cube->n_parts = n_chunks;
     for (u64 p = 0; p < (u64)n_chunks; p++) {
         const RunChunk *chunk = &wave->chunks[chunks[p]];
-        for (u64 c = 0; c < n_columns; c++)
-            columns[p * n_columns + c] = wave_column(wave->gpu, chunk, cube->shape->numbers[c]);
+        for (u64 c = 0; c < n_columns; c++) {
+            const int number = cube->shape->numbers[c];
+            columns[p * n_columns + c] = number >= 0 ? wave_column(wave->gpu, chunk, number)
+                                                     : kinds[(u64)(-1 - number) * (u64)n_chunks + p];
+        }
         for (u64 i = 0; i < n_params; i++)
             params[p * n_params + i] = launch_param(&woven->params[i], columns + p * n_columns);
         args[p] = (KernelArgs){ .row_end = chunk->chunk->n_rows,
@@ -659,12 +729,19 @@ static weft_status send_run(Wave *wave, GpuJoinCube *cube, GpuStream stream, con
     const u64 cells_bytes = rounded(cube->cells_bytes), bytes = args_bytes(cube, n_chunks);
     Copy     *copy = wave_hold(wave, (CopyKey){ 0 }, cells_bytes + bytes, &is_new);
     if (!copy) return no_room(err);
+    weft_status   status;
+    KernelColumn *kinds = kind_columns(wave, cube, chunks, n_chunks, &status, err);
+    if (status) {
+        free(kinds);
+        return status;
+    }
     const GpuAddress at = gpu_address(wave->gpu, copy->at);
     CubeRoom             room = { .at = at + cells_bytes, .host = calloc(1, bytes), .bytes = bytes };
     const JoinCubeHead   head = write_head(cube, &room, sent, at);
-    write_parts(wave, cube, &room, &head, chunks, n_chunks);
+    write_parts(wave, cube, &room, &head, chunks, n_chunks, kinds);
+    free(kinds);
     write_collects(cube, &room, &head, sent);
-    weft_status status = clear_cells(wave->gpu, cube, stream, copy->at, err);
+    status = clear_cells(wave->gpu, cube, stream, copy->at, err);
     if (!status) status = stage_send(wave->gpu, stream, copy->at + cells_bytes, room.host, room.used, err);
     free(room.host);
     return status;
@@ -776,6 +853,18 @@ void gpu_join_cube_free(GpuJoinCube *cube)
     free(cube);
 }
 
+bool gpu_join_cubes_keep(const Gpu *gpu)
+{
+    const JoinShape *shape = gpu->join_shapes;
+    while (shape && !shape->slots) shape = shape->next;
+    return shape != NULL;
+}
+
+void gpu_join_cubes_forget(Gpu *gpu)
+{
+    for (JoinShape *shape = gpu->join_shapes; shape; shape = shape->next) forget_slots(shape);
+}
+
 void gpu_join_cubes_free(Gpu *gpu)
 {
     for (JoinShape *shape = gpu->join_shapes, *next; shape; shape = next) {
@@ -810,6 +899,7 @@ weft_status gpu_join_cube_launch(Wave *wave, const GpuJoinCube *cube, Error *err
     const Grid grid = schedule_one_round(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
+    if (cube->shape->has_kinds) TRY(gpu_kinds_wait(gpu, first->stream, err));
     TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, &grid, err));
     if (cube->n_collects) {
         const Grid collects = schedule_one_round(gpu, &cube->collect.shape, cube->most_pairs, cube->n_collects);

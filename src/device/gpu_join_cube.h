@@ -20,6 +20,7 @@ void         gpu_join_cube_look(GpuRun *run);
 void         gpu_join_cube_forget(GpuRun *run);
 bool         gpu_join_cube_can(const GpuRun *run);          // its tables are here, too
 const CubeForm *gpu_join_cube_form(const GpuRun *run);      // NULL: it is for no such cube
+double       gpu_join_cube_own_ns(const GpuRun *run);       // what it costs once to do without a cube
 bool         gpu_join_cube_fits(const GpuRun *a, const GpuRun *b);
 ShareMade    gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n);    // such queries met: their kernel is there
 // What the host makes for cubes of these, each of another shape, is made by several threads; gpu_join_cube_of finds it.
@@ -32,6 +33,8 @@ ShareMade    gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gai
                               GpuJoinCube **cube);
 weft_status  gpu_join_cube_launch(Wave *wave, const GpuJoinCube *cube, Error *err);
 void         gpu_join_cube_free(GpuJoinCube *cube);
+bool         gpu_join_cubes_keep(const Gpu *gpu);           // something for the next cubes
+void         gpu_join_cubes_forget(Gpu *gpu);               // that
 void         gpu_join_cubes_free(Gpu *gpu);
 
 #endif

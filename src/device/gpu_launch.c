@@ -132,7 +132,8 @@ static void lay_out_room(GpuRun *run)
 // A part that the host does not have: the device made it, and has counted it already.
 static bool is_made_here(const Woven *woven, int table)
 {
-    return !woven->tables[table] && woven->table_facts[table].owner && woven->table_facts[table].bytes;
+    const WovenTable *facts = &woven->table_facts[table];
+    return !woven->tables[table] && !facts->late && facts->owner && facts->bytes;
 }
 
 static u64 tables_bytes(const Woven *woven)
@@ -390,8 +391,9 @@ static weft_status get_table(GpuRun *run, int table, Error *err)
         return fail(err, WEFT_DEVICE_FAILED, -1, "a join table is not in the memory of %s", gpu->name);
     if (!copy) return no_memory(gpu, bytes, err);
     if (!is_new || !facts->bytes) return WEFT_OK;
-    const weft_status status =
-        send_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);
+    const void *data = facts->late ? facts->late->get(facts->late) : run->launch->woven->tables[table];
+    const weft_status status = data ? send_table(run, copy, data, facts->bytes, facts->owner != 0, err)
+                                    : fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory: no room for a join table");
     if (!status) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     copy_forget(gpu->frames, copy);
@@ -400,14 +402,14 @@ static weft_status get_table(GpuRun *run, int table, Error *err)
     return status;
 }
 
-static weft_status get_tables(GpuRun *run, Error *err)
+weft_status launch_get_tables(GpuRun *run, Error *err)
 {
     Gpu        *gpu = run->gpu;
     const int   n_tables = run->launch->woven->n_tables;
     weft_status status = WEFT_OK;
-    if (!n_tables) return WEFT_OK;
+    if (run->n_tables == n_tables) return WEFT_OK;
     pthread_mutex_lock(&gpu->tables_lock);
-    for (int t = 0; t < n_tables && !status; t++) status = get_table(run, t, err);
+    for (int t = run->n_tables; t < n_tables && !status; t++) status = get_table(run, t, err);
     pthread_mutex_unlock(&gpu->tables_lock);
     return status;
 }
@@ -518,6 +520,7 @@ static weft_status write_large_block(GpuRun *run, Error *err)
 weft_status launch_write(GpuRun *run, Error *err)
 {
     if (run->is_written) return WEFT_OK;
+    TRY(launch_get_tables(run, err));
     run->is_written = true;
     return run->pinned && set_bytes(run) <= PINNED_SLOT_BYTES ? write_small_block(run, err)
                                                               : write_large_block(run, err);
@@ -531,7 +534,7 @@ weft_status launch_open(GpuRun *run, Error *err)
     first_room(run);
     lay_out_room(run);
     TRY(take_block(run, err));
-    TRY(get_tables(run, err));
+    if (!run->may_wait || !run->can_do_without_tables) TRY(launch_get_tables(run, err));
     run->is_written = false;
     return run->may_wait ? WEFT_OK : launch_write(run, err);
 }

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #define STAGINGS_MOST 64               // of STAGING_BYTES each; a launch beyond them has its results for itself
-#define PACK_LEAST    2                // members
+#define PACK_LEAST    2                // members; in a body, one: it needs no head
 #define MEMORY_SHARE  64               // of the pool: 1 / this, at most
 
 struct Staging {                       // pinned
@@ -169,7 +169,7 @@ static weft_status send_first_content(const Pack *pack, Error *err)
 static bool make_pack(Wave *wave, Pack *pack)
 {
     Error ignored = { 0 };
-    if (pack->n_members >= PACK_LEAST && take_memory(wave, pack)) {
+    if (pack->n_members >= (pack->maker ? 1 : PACK_LEAST) && take_memory(wave, pack)) {
         place_members(pack);
         if (!send_first_content(pack, &ignored)) return true;
         forget_members(pack);

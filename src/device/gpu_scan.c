@@ -36,6 +36,7 @@
 // wanted.
 
 #include "device/gpu_fuse.h"
+#include "device/gpu_kinds.h"
 #include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
@@ -46,8 +47,9 @@
 
 #define REAP_MS     1
 #define WAKE_MS     20
+#define KEEP_MS     100                // after the last query
 #define WAKE_SHARE  16                 // as many riders as this look within WAKE_MS
-#define WAKE_MOST_MS 200
+#define WAKE_MOST_MS 1000              // a cancel wakes it (gpu_wake)
 #define RUN_BYTES        ((u64)4 << 20)    // of a run that streams, and for each rider
 #define RUN_RIDER_BYTES  ((u64)768 << 10)
 #define RUN_SHARE        8                 // of the pool: 1 / this, at most
@@ -539,6 +541,46 @@ static void pack_others(Wave *wave)
     free(runs);
 }
 
+// Tables that are yet to be filled, by several threads: those that fill stages have nothing to do now.
+typedef struct LateTables { const Wave *wave; _Atomic int next; } LateTables;
+
+static void fill_some(void *context, int worker)
+{
+    LateTables *late = context;
+    (void)worker;
+    for (int r; (r = atomic_fetch_add(&late->next, 1)) < late->wave->n_riders;) {
+        const GpuRun *run = late->wave->riders[r];
+        const Woven  *woven = run->launch->woven;
+        for (int t = run->n_tables; t < woven->n_tables && !run->pack; t++)
+            if (woven->table_facts[t].late) woven->table_facts[t].late->get(woven->table_facts[t].late);
+    }
+}
+
+static bool is_any_late(const Wave *wave)
+{
+    int r = 0;
+    while (r < wave->n_riders && (wave->riders[r]->pack || !wave->riders[r]->can_do_without_tables)) r++;
+    return r < wave->n_riders;
+}
+
+// Those that ride by themselves after all need what they could have done without in a body.
+static weft_status get_tables(const Wave *wave, Error *err)
+{
+    LateTables late = { .wave = wave };
+    Pool      *pool = wave->gpu->copiers;
+    if (is_any_late(wave)) pool_run(pool, MIN_OF(pool_size(pool), wave->n_riders), fill_some, &late);
+    for (int r = 0; r < wave->n_riders; r++)
+        if (!wave->riders[r]->pack) TRY(launch_get_tables(wave->riders[r], err));
+    return WEFT_OK;
+}
+
+// What was made of kinds is the run's, whoever reads it: one of its streams waits for it.
+static weft_status wait_for_kinds(const Wave *wave, Error *err)
+{
+    if (!wave->n_kinds) return WEFT_OK;
+    return gpu_kinds_wait(wave->gpu, wave->gpu->streams[wave->riders[0]->at_stream], err);
+}
+
 // Of riders that waited with it and are in no pack.
 static weft_status write_blocks(const Wave *wave, Error *err)
 {
@@ -551,15 +593,17 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
 {
     const int   n_units = units_choose(wave, units, riders);
     ASSERT(n_units <= wave->n_riders);
-    weft_status status = WEFT_OK;
+    weft_status status = get_tables(wave, err);
     for (int u = 0; u < n_units && !status; u++)           // a sieve is at work while the rest is written
         if (units[u].sieve) status = gpu_sieve_begin(wave, units[u].sieve, err);
-    pack_cubes(wave, units, n_units);
-    pack_others(wave);
+    if (!status) pack_cubes(wave, units, n_units);
+    if (!status) pack_others(wave);
     if (!status) status = write_blocks(wave, err);
     for (int u = 0; u < n_units && !status; u++) write_unit(wave, &units[u], parts, chunks);
     if (!status) status = wave_gate(wave, err);
+    if (!status) status = gpu_kinds_launch(wave, err);
     if (!status) status = launch_all(wave, units, n_units, parts, err);
+    if (!status) status = wait_for_kinds(wave, err);
     for (int u = 0; u < n_units; u++) {
         free(units[u].chunks);
         gpu_cube_free(units[u].cube);
@@ -615,6 +659,7 @@ static void wait_for_failed_work(const Wave *wave)
     Gpu *gpu = wave->gpu;
     for (int s = 0; s < N_COPY_STREAMS; s++) gpu_wait_for(gpu, gpu->copy_streams[s]);
     gpu_wait_for(gpu, gpu->gate_stream);
+    gpu_wait_for(gpu, gpu->kinds_stream);
     for (int r = 0; r < wave->n_riders; r++) gpu_wait_for(gpu, wave->riders[r]->stream);
 }
 
@@ -911,6 +956,7 @@ static void free_wave(Wave *wave)
     free(wave->new_copies);
     free(wave->held);
     free(wave->columns);
+    gpu_kinds_forget(wave);
     free(wave->packs);
     free(wave->staged.pieces);
     free(wave->straight.pieces);
@@ -1010,6 +1056,23 @@ static void drop_half_of_riders(Wave *wave, GpuRun *leader)
     wave->has_sums = false;
 }
 
+// The rest of a scan that began with others is short, and riders that want all of the table would get small parts of
+// it, again and again.  They wait: what begins together ends together.  Not where columns come: these are for all.
+static void leave_to_next_run(Wave *wave, const GpuRun *leader)
+{
+    int n = 0;
+    if (wave->is_uniform || wave->n_new || wave->is_passing || wave->n_chunks < leader->n_wanted) return;
+    bool is_uniform = true;
+    for (int r = 0; r < wave->n_riders; r++) {
+        GpuRun    *run = wave->riders[r];
+        const bool is_same = want_same(leader, run);
+        if (!is_same && 2 * wave_n_wanted(wave, run) < run->n_wanted) continue;
+        is_uniform = is_uniform && is_same;
+        wave->riders[n++] = run;
+    }
+    wave->n_riders = n, wave->is_uniform = is_uniform, wave->has_sums = false;
+}
+
 // Columns that all of them want may be more than the pool has room for, even empty: then fewer ride, at last the leader
 // alone, and the others lead later.  Columns lie where others have left; where those of one chunk nearly fill the pool,
 // what is free may be in two pieces between them: then they begin anew.
@@ -1022,9 +1085,11 @@ static void gather(Wave *wave, GpuRun *leader)
         drop_half_of_riders(wave, leader);
         gather_chunks(wave, leader);
     }
-    if (wave->n_chunks || oldest_slot(wave->gpu)) return;
-    frames_clear(wave->gpu->frames);
-    gather_chunks(wave, leader);
+    if (!wave->n_chunks && !oldest_slot(wave->gpu)) {
+        frames_clear(wave->gpu->frames);
+        gather_chunks(wave, leader);
+    }
+    if (wave->n_chunks) leave_to_next_run(wave, leader);
 }
 
 // What the leader and all that may ride with it would write in one run over all their chunks.
@@ -1306,6 +1371,18 @@ static bool can_dispatch_itself(Gpu *gpu, const GpuRun *run)
     return is_next(gpu, run) && free_slot(gpu) && !oldest_ahead(gpu);
 }
 
+// Classes are kept for the next queries, but they are counted in the database's memory: not for long.
+static void rest(Gpu *gpu)
+{
+    const double start = time_now_ms();
+    if (!gpu_join_cubes_keep(gpu)) {
+        pthread_cond_wait(&gpu->changed, &gpu->lock);
+        return;
+    }
+    wait_ms(gpu, &gpu->changed, KEEP_MS);
+    if (!gpu->first && time_now_ms() - start >= KEEP_MS) gpu_join_cubes_forget(gpu);
+}
+
 static void *dispatch(void *context)
 {
     Gpu  *gpu = context;
@@ -1329,7 +1406,7 @@ static void *dispatch(void *context)
         else if (waiting) dispatch_run(gpu, waiting, prefetch);
         else if (oldest_waiting(gpu)) poll_again(gpu);
         else if (scan_is_busy(gpu)) wait_ms(gpu, &gpu->changed, REAP_MS);
-        else pthread_cond_wait(&gpu->changed, &gpu->lock);
+        else rest(gpu);
     }
     while (gpu->is_dispatching) pthread_cond_wait(&gpu->changed, &gpu->lock);
     while (oldest_slot(gpu)) wait_for_oldest(gpu);
@@ -1391,6 +1468,16 @@ static void look_at_stop(GpuRun *run, double *passed_on_ms)
     if (is_in_pack) run_pass_on_cancel(run, passed_on_ms);
 }
 
+// Those that are on the scan: others are woken soon.
+void gpu_wake(Device *device, const _Atomic u32 *stop)
+{
+    Gpu *gpu = (Gpu *)device;
+    pthread_mutex_lock(&gpu->lock);
+    for (GpuRun *run = gpu->first; run; run = run->next)
+        if (run->launch->stop == stop) run_look(run);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
 static void sleep_until_issued(GpuRun *run, int look_ms)
 {
     double passed_on_ms = 0;
@@ -1403,8 +1490,9 @@ weft_status scan_ride(GpuRun *run, Error *err)
     Gpu       *gpu = run->gpu;
     Arena     *arena = arena_new(NULL, "ride");
     unit_look(run, arena);
-    const bool can_fuse = unit_suits(run), can_cube = gpu_cube_suits(run), can_sieve = gpu_sieve_suits(run);
-    gpu_join_cube_look(run);
+    const bool has_tables = run->n_tables == run->launch->woven->n_tables;
+    const bool can_fuse = has_tables && unit_suits(run), can_cube = has_tables && gpu_cube_suits(run),
+               can_sieve = has_tables && gpu_sieve_suits(run);
     int n_wanted = 0;
     for (int c = 0; c < run->launch->source->n_chunks; c++)
         n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
@@ -1431,7 +1519,6 @@ weft_status scan_ride(GpuRun *run, Error *err)
     sleep_until_issued(run, look_ms);
     const weft_status status = run->status;
     if (status) *err = run->error;
-    gpu_join_cube_forget(run);
     run->facts = NULL;
     arena_free(arena);
     finish_early(run);

@@ -58,6 +58,8 @@ typedef struct Wave {
     Copy     **new_copies;
     int        n_held, held_room;      // copies besides columns, held until the run is done
     HeldCopy  *held;
+    int        n_kinds, kinds_room;    // columns of kinds that are yet to be made (gpu_kinds.c)
+    struct KindsJob *kinds;
     int        n_packs, packs_room;
     Pack     **packs;
     CopyPieces staged;                 // not more than a stage holds each

@@ -25,6 +25,7 @@ struct weft_db {
     Arena   *arena;
     _Atomic u64 n_queries;             // numbered as they come
     _Atomic int n_running;             // queries whose pipelines run now
+    _Atomic i64 gpu_crowd_until_ms;    // GPUs are expected to have many queries until then (query.c)
     Store   *store;
     Budget   budget;                   // of all that grows with data; memory_limit is its limit
     Budget
@@ -268,6 +269,8 @@ Source     *expected_source(QueryRun *run, const Pipeline *pipeline);      // of
 // The table lives in HOME, and so does all it points to.
 weft_status table_build(QueryRun *run, Arena *home, int pipeline, Launch *launch, JoinTable **out, double *kernel_ms);
 bool        query_is_for_cpu(const QueryRun *run);                         // no GPU will run any of it
+// Of a query's own view of a table that is filled when it is asked for (JoinTable.late): fills it.  NULL: no memory.
+const void *table_filled(JoinTable *view);
 // The same of rows that stand for kinds.  *IS_DONE false: a table by key is not suited, and nothing was made.
 weft_status table_build_by_kind(QueryRun *run, Arena *home, int pipeline, const Launch *launch, const Kinds *kinds,
                                 JoinTable **out, bool *is_done);

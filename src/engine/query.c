@@ -32,6 +32,8 @@
 // not take a core
 // from it; at once where the CPU takes longer than this.
 #define COMPILE_NOW_MS 100.0
+#define GPU_CROWD      96              // queries,
+#define GPU_CROWD_MS   10000           // and how long that counts
 
 // ---- sources --------------------------------------------------------------------------------------------------------
 
@@ -390,7 +392,7 @@ static const char *why_not_on_gpu(const QueryRun *run, const WeaveJob *job, cons
     return reason || !is_auto ? reason : "it is being opened";
 }
 
-// ---- tables that a device made, where the pipeline runs elsewhere ---------------------------------------------------
+// ---- tables that a device made, or that nobody has read yet, where the pipeline runs elsewhere ---------------------
 
 static void set_parts(Woven *woven, const JoinTable *table)
 {
@@ -400,12 +402,24 @@ static void set_parts(Woven *woven, const JoinTable *table)
     }
 }
 
+// A GPU asks for it by itself, where it needs it.
+static weft_status fill_table(QueryRun *run, JoinTable *table, Woven *woven, const Device *device)
+{
+    if (device != run->session->db->cpu) return WEFT_OK;
+    const void *data = table_filled(table);
+    if (!data) return fail(run->err, WEFT_OUT_OF_MEMORY, -1, "out of memory: no room for a join table");
+    for (int t = 0; t < woven->n_tables; t++)
+        if (woven->table_facts[t].late == table->late) woven->tables[t] = data;
+    return WEFT_OK;
+}
+
 static weft_status bring_tables(QueryRun *run, const WeaveJob *job, Woven *woven, const Device *device)
 {
     for (int s = 0; s < job->n_steps; s++) {
         JoinTable *table = NULL;
         for (int p = 0; p < run->graph->n_pipelines; p++)
             if (job->steps[s].table && run->tables[p] == job->steps[s].table) table = run->tables[p];
+        if (table && table->late) TRY(fill_table(run, table, woven, device));
         if (!table || !table->remote || remote_is_on(table->remote, device)) continue;
         TRY(query_device_failed(run, remote_fetch(table, run->err)));
         set_parts(woven, table);
@@ -881,13 +895,23 @@ static void keep_table(QueryRun *run, int number, Piece *piece, const JoinTable 
 
 // ---- join tables by kinds of rows (kinds.h) -------------------------------------------------------------------------
 
-// A crowd on the CPU: what a filter costs counts there more than what its table does to one query.
+// Crowds come again, and of one crowd all should have tables of one sort.
+static bool is_gpu_crowd(const QueryRun *run)
+{
+    weft_db  *db = run->session->db;
+    const i64 now_ms = (i64)time_now_ms();
+    if (db->n_running > GPU_CROWD) atomic_store(&db->gpu_crowd_until_ms, now_ms + GPU_CROWD_MS);
+    return now_ms < atomic_load(&db->gpu_crowd_until_ms);
+}
+
+// A crowd: what a filter costs counts there more than what its table does to one query.  A GPU serves fewer queries
+// better by a sieve, which looks at tables by key.
 static bool should_use_kinds(const QueryRun *run)
 {
     const RowKinds how = run->session->settings.row_kinds;
     if (how == ROW_KINDS_OFF || run->spills || run->is_explained) return false;
-    return query_is_for_cpu(run) &&
-           (how == ROW_KINDS_ON || (run->session->settings.keep_tables && is_crowded(run)));
+    if (how == ROW_KINDS_ON) return true;
+    return run->session->settings.keep_tables && (query_is_for_cpu(run) ? is_crowded(run) : is_gpu_crowd(run));
 }
 
 // Decided once for all tables of a query: bodies of both sorts of tables would be further kernels to compile.
@@ -936,7 +960,10 @@ static weft_status build_of_kinds(QueryRun *run, int number, const Kinds *kinds,
     TRY(make_job(run, number, &pj));
     const ColumnSet needed = weave_columns_needed(run->arena, &pj.job, 0);
     pj.job.source = kinds_source(kinds, run->arena, pj.pipeline, &needed);
+    const bool must_use_cpu = run->must_use_cpu;
+    run->must_use_cpu = true;          // rows are few
     weft_status status = run_segments(run, &pj, &launch);
+    run->must_use_cpu = must_use_cpu;
     if (!status) status = table_build_by_kind(run, home, number, &launch, kinds, table, is_done);
     run->reports[number].build_ms = time_now_ms() - start;
     if (launch.memory) launch.device->free_launch(launch.device, &launch);
@@ -1227,7 +1254,8 @@ static weft_status wait_for_memory(QueryRun *run)
                         .stop = &run->session->stop,
                         .position = &run->session->position };
     run->claim = admission_ask(run->session->db->admission, &wish);
-    if (!claim_is_running(run->claim)) db_trim(run->session->db, true);
+    // The first to wait has what is kept dropped.  If all did, in a crowd, it would be made anew for each of them.
+    if (atomic_load(&run->session->position) == 1) db_trim(run->session->db, true);
     return claim_wait(run->claim, run->err);
 }
 

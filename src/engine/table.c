@@ -52,6 +52,7 @@ typedef struct Builder {
     u64             n_scanned;         // rows that the pipeline read
     const RowFacts *facts;             // by output, where the rows are on a device; NULL: they are here
     const Kinds    *kinds;             // not NULL: a row stands for a kind, whose number is its key
+    bool            fills_later;       // with kinds: what is read by key is made when it is asked for
     JoinTable      *table;
     Team            team;
     RowParts        parts;             // of the rows, where they are here
@@ -851,19 +852,63 @@ static void put_bits_by_kind(const u32 *codes, const u16 *kind_of, u64 first, u6
 }
 
 // WIDTH 0: bits.
-static void put_by_kind(const Builder *b, const u32 *codes, int width, void *out)
+static void put_by_kind(const JoinKey *key, const Kinds *kinds, const u32 *codes, int width, void *out)
 {
-    const i64  low = MAX_OF(b->table->keys[0].low, b->kinds->low),
-               high = MIN_OF(b->table->keys[0].high, b->kinds->low + (i64)b->kinds->size - 1);
+    const i64 low = MAX_OF(key->low, kinds->low), high = MIN_OF(key->high, kinds->low + (i64)kinds->size - 1);
     if (low > high) return;
-    const u64  first = (u64)low - (u64)b->table->keys[0].low, n = (u64)(high - low) + 1;
-    const u16 *kind_of = b->kinds->kind_of + ((u64)low - (u64)b->kinds->low);
+    const u64  first = (u64)low - (u64)key->low, n = (u64)(high - low) + 1;
+    const u16 *kind_of = kinds->kind_of + ((u64)low - (u64)kinds->low);
     switch (width) {
         case 0:  put_bits_by_kind(codes, kind_of, first, n, out); break;
         case 1:  PUT_BY_KIND(u8); break;
         case 2:  PUT_BY_KIND(u16); break;
         default: PUT_BY_KIND(u32); break;
     }
+}
+
+typedef struct LaterFill {
+    LatePart        part;              // first: what others see
+    pthread_mutex_t lock;
+    Budget         *budget;
+    JoinKey         key;
+    const Kinds    *kinds;             // held by the table
+    const u32      *codes;
+    int             width;
+    size_t          bytes;
+    void           *data;              // NULL: nobody has asked for it yet
+} LaterFill;
+
+static const void *get_later(LatePart *part)
+{
+    LaterFill *later = (LaterFill *)(void *)part;
+    Error      ignored;
+    void      *data;
+    error_clear(&ignored);
+    pthread_mutex_lock(&later->lock);
+    if (!later->data && mem_alloc(later->budget, later->bytes + 8, &data, &ignored) == WEFT_OK) {
+        put_by_kind(&later->key, later->kinds, later->codes, later->width, data);
+        later->data = data;
+    }
+    data = later->data;
+    pthread_mutex_unlock(&later->lock);
+    return data;
+}
+
+static void free_later(void *context)
+{
+    LaterFill *later = context;
+    if (later->data) mem_free(later->budget, later->data, later->bytes + 8);
+    pthread_mutex_destroy(&later->lock);
+}
+
+static LatePart *fill_later(Builder *b, const u32 *codes, int width, size_t bytes)
+{
+    LaterFill *later = arena_make(b->home, LaterFill);
+    *later = (LaterFill){ .part.get = get_later, .budget = query_budget(b->run), .key = b->table->keys[0],
+                          .kinds = b->kinds, .codes = codes, .width = width, .bytes = bytes };
+    pthread_mutex_init(&later->lock, NULL);
+    arena_defer(b->home, free_later, later);
+    return &later->part;
 }
 
 // As make_here would have made it of all rows.
@@ -873,11 +918,15 @@ static weft_status fill_by_kind(Builder *b, const u32 *codes)
     const bool   is_bytes = !table->n_payloads && table->span <= BYTES_SPAN;
     const int    width = table->n_payloads ? payload_width(&table->payloads[0], 1) : is_bytes;
     const size_t bytes = width ? table->span * (size_t)width : table->span / 8;
-    void        *data;
-    TRY(home_alloc(b, bytes + 8, &data));
-    put_by_kind(b, codes, width, data);
+    void        *data = NULL;
     table->shape = table->n_payloads ? SHAPE_DIRECT : SHAPE_BITS, table->is_bytes = is_bytes;
     table->n_distinct = table->n_rows, table->is_unique = true, table->max_chain = 1, table->bytes += bytes;
+    if (b->fills_later) {
+        table->late = fill_later(b, codes, width, bytes);
+    } else {
+        TRY(home_alloc(b, bytes + 8, &data));
+        put_by_kind(&table->keys[0], b->kinds, codes, width, data);
+    }
     if (!table->n_payloads) {
         table->slots = data;
         return WEFT_OK;
@@ -904,17 +953,26 @@ static weft_status make_of_kinds(Builder *b, bool *is_done)
     if (!*is_done) return WEFT_OK;
     b->table->span = (u64)span;
     TRY(list_codes(b, b->table->n_payloads ? &codings[0] : NULL, &codes));
-    TRY(fill_by_kind(b, codes));
     arena_defer(b->home, kinds_release_deferred, (void *)(uintptr_t)kinds_hold(b->kinds));
+    TRY(fill_by_kind(b, codes));
     b->table->kinds = b->kinds, b->table->code_of_kind = codes;
     return WEFT_OK;
+}
+
+const void *table_filled(JoinTable *view)
+{
+    const void *data = view->late ? view->late->get(view->late) : NULL;
+    if (!data) return NULL;
+    if (view->shape == SHAPE_DIRECT) view->payloads[0].data = data;
+    else view->slots = data;
+    return data;
 }
 
 weft_status table_build_by_kind(QueryRun *run, Arena *home, int number, const Launch *launch, const Kinds *kinds,
                                 JoinTable **out, bool *is_done)
 {
     Builder b = new_builder(run, home, number, launch);
-    b.kinds = kinds;
+    b.kinds = kinds, b.fills_later = !query_is_for_cpu(run);
     b.scratch = arena_new(run->arena, "join table");
     b.team = (Team){ .n_threads = 1 };
     b.parts = team_split(&b.team, b.rows->n_rows);

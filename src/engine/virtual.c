@@ -387,7 +387,8 @@ static weft_status fill_devices(Maker *maker, Arena *arena)
                               int_value(TYPE_BIGINT, (i64)figures.n_unsolved),
                               int_value(TYPE_BIGINT, (i64)figures.n_measured),
                               int_value(TYPE_BIGINT, (i64)figures.measured_us),
-                              int_value(TYPE_BIGINT, (i64)figures.n_generic) };
+                              int_value(TYPE_BIGINT, (i64)figures.n_generic),
+                              int_value(TYPE_BIGINT, (i64)figures.n_kind_columns) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -500,8 +501,9 @@ static const struct VirtualTable {
         { "plans_failed", TYPE(BIGINT), true },
         { "waves_measured", TYPE(BIGINT), true },
         { "measured_us", TYPE(BIGINT), true },
-        { "generic", TYPE(BIGINT), true } },
-      12,
+        { "generic", TYPE(BIGINT), true },
+        { "kind_columns", TYPE(BIGINT), true } },
+      13,
       NULL,
       fill_devices },
     { "weft_queue",

@@ -166,6 +166,8 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define FILTER(live)               live##_in = live##_n; live##_n = 0;                                                 \
                                    for (u32 k_ = 0, i = live[0]; k_ < live##_in; i = live[++k_])
 #define KEEP(live, condition)      { live[live##_n] = (u16)i; live##_n += (condition) != 0; }
+#define STATE_FILTER(live, at, table, carried)                                                                         \
+    FILTER(live) { const u32 e_ = (table)[at]; (carried)[i] = (u16)(e_ - 1); KEEP(live, e_ != 0) }
 
 // Which queries want a row: WHO has a bit for each, in a SET of them.  SIEVE: rows are looked up in a table by value of
 // column K, with a LANE of bits for each.  Its parameters are where the table begins, how many values it has, and the

@@ -349,6 +349,10 @@ DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
       FILTER(live) { (carried)[i] = (ptype)(found_[i] - 1); DROP_UNLESS_(live, found_[i]); } }
 #define LOOKUP_TEST(live, type, column, from, ptype, table, carried)                                                   \
     LOOKUP_FILTER(live, type, column, from, ptype, table, carried)
+// The same by any number of the row: of a table of u16.  All looks of a thread are under way at once.
+#define STATE_FILTER(live, at, table, carried)                                                                         \
+    { Values_<u16> found_ = {}; EACH(live) found_[i] = (table)[at];                                                    \
+      FILTER(live) { (carried)[i] = (u16)(found_[i] - 1); DROP_UNLESS_(live, found_[i]); } }
 
 // Which queries want a row: WHO has a bit for each, in a SET of them; a row that nobody wants has none.  SIEVE: rows
 // are looked up in a table by value of column K, with a LANE of bits for each.  Its parameters are where the table

@@ -78,10 +78,15 @@ static int cut_group(const Choosing *choosing, ShareWay way, BodyKey *keys, int 
     return n_left;
 }
 
+// A rider that would have to make something to ride alone may be in a body by itself.
+static int least_of(const Choosing *choosing, ShareWay way, int rider)
+{
+    return way == SHARE_JOINS && choosing->riders[rider].own_ns > 0 ? 1 : choosing->ways->limits[way].least;
+}
+
 static BodyGroups list_groups(const Choosing *choosing, ShareWay way)
 {
     BodyGroups groups = { 0 };
-    const int  least = choosing->ways->limits[way].least;
     int        n;
     if (!has_units_left(choosing, way)) return groups;
     BodyKey *keys = list_keys(choosing, way, &n);
@@ -89,10 +94,11 @@ static BodyGroups list_groups(const Choosing *choosing, ShareWay way)
         for (end = first + 1; end < n; end++)
             if (keys[end].hash != keys[first].hash || keys[end].class != keys[first].class) break;
         int n_left = end - first;
-        for (int g = 0; g < APART_MOST && n_left >= least; g++) {
+        for (int g = 0; g < APART_MOST && n_left > 0; g++) {
             BodyGroup group;
             n_left = cut_group(choosing, way, keys + first, n_left, &group);
-            if (group.n >= least) *LIST_PUSH(choosing->arena, groups.groups, groups.n) = group;
+            if (group.n >= least_of(choosing, way, group.list[0]))
+                *LIST_PUSH(choosing->arena, groups.groups, groups.n) = group;
         }
     }
     free(keys);
@@ -109,6 +115,13 @@ static void keep_left(const Choosing *choosing, BodyGroup *group)
 }
 
 // ---- whether it pays ------------------------------------------------------------------------------------------------
+
+static double own_ns(const Choosing *choosing, const int *list, int n)
+{
+    double ns = 0;
+    for (int i = 0; i < n; i++) ns += choosing->riders[list[i]].own_ns;
+    return ns;
+}
 
 static double alone_ns(const Choosing *choosing, const int *list, int n)
 {
@@ -153,7 +166,7 @@ static double apart_ns(const Choosing *choosing, const int *list, int n)
         for (int i = 0; i < n_sieved; i++) ns += (1 - taken) * sieved[i]->alone;
     }
     free(sieved);
-    return run_ns(choosing, ns, n_launches);
+    return run_ns(choosing, ns, n_launches) + own_ns(choosing, list, n);
 }
 
 static SlotMember *members_of(const Choosing *choosing, const int *list, int n)
@@ -184,7 +197,8 @@ static double joins_ns(const Choosing *choosing, const int *list, int n)
 
 static bool pays_over_joins(const Choosing *choosing, const int *list, int n, double *gain)
 {
-    const double alone = run_ns(choosing, alone_ns(choosing, list, n), n), together = joins_ns(choosing, list, n);
+    const double alone = run_ns(choosing, alone_ns(choosing, list, n), n) + own_ns(choosing, list, n),
+                 together = joins_ns(choosing, list, n);
     *gain = alone / together;
     return *gain >= choosing->ways->costs->least_joins && apart_ns(choosing, list, n) >= SIEVE_GAIN * together;
 }
@@ -256,7 +270,7 @@ static ShareMade make_body(Choosing *choosing, BodyGroup *group, const int *list
 // A body for as many of them as fit.  IN_PARTS: else all of them, or none.  Returns how many it is for.
 static int make_largest(Choosing *choosing, BodyGroup *group, const int *list, int n, bool in_parts)
 {
-    const int least = choosing->ways->limits[group->way].least,
+    const int least = least_of(choosing, group->way, list[0]),
               wanted = MIN_OF(n, choosing->ways->limits[group->way].most);
     double    gain;
     for (n = most_of(choosing, group, n); n >= least && (in_parts || n == wanted); n /= 2) {
@@ -304,8 +318,8 @@ static bool have_met(Choosing *choosing, BodyGroup *group)
 
 static void make_bodies(Choosing *choosing, BodyGroup *group, bool in_parts)
 {
-    const int least = choosing->ways->limits[group->way].least;
     keep_left(choosing, group);
+    const int least = group->n ? least_of(choosing, group->way, group->list[0]) : 1;
     if (group->n < least || !has_units_left(choosing, group->way) || !have_met(choosing, group)) return;
     for (int at = 0, n; group->n - at >= least && has_units_left(choosing, group->way); at += n)
         if (!(n = make_largest(choosing, group, group->list + at, group->n - at, in_parts))) return;
@@ -330,7 +344,8 @@ static void prepare_bodies(Choosing *choosing, const BodyGroups *joins)
     int                n = 0;
     for (int g = 0; asks && g < joins->n && (!limits->units || n < limits->units); g++) {
         BodyGroup *group = &joins->groups[g];
-        if (group->is_first && have_met(choosing, group) && group->n >= limits->least)
+        if (group->is_first && have_met(choosing, group) && group->n &&
+            group->n >= least_of(choosing, SHARE_JOINS, group->list[0]))
             asks[n++] = expect_ask(choosing, group);
     }
     if (n > 1) ways->prepare(ways->device, asks, n);
@@ -366,7 +381,8 @@ static bool beats_columns(const Choosing *choosing, const BodyGroup *group, cons
         else others[n_others++] = group->list[i];
     ns = run_ns(choosing, ns, 0);
     if (n_others) ns += MIN_OF(apart_ns(choosing, others, n_others),
-                               run_ns(choosing, alone_ns(choosing, others, n_others), n_others));
+                               run_ns(choosing, alone_ns(choosing, others, n_others), n_others) +
+                                   own_ns(choosing, others, n_others));
     free(others);
     return ns > FIRST_GAIN * joins_ns(choosing, group->list, group->n);
 }

@@ -31,6 +31,7 @@ typedef struct ShareRider {
     SlotMember        member;          // form: NULL unless it suits joins
     const FuseSteps  *steps;           // NULL: of a device that shares columns only
     const ShareFacts *facts;
+    double            own_ns;          // once, where it is in no body over joins: what it then needs is made first
     u64               fuse_bytes;      // of the memory that members of a fused kernel share
 } ShareRider;
 

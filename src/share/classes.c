@@ -19,6 +19,12 @@ typedef struct MadeTest {
     int   n_own;
 } MadeTest;
 
+typedef struct Split {                 // by what a test finds: as large as it may be, and cleared as far as it is used
+    u32 n_passing[MOST_ATOMS];         // by atom
+    u16 next[MOST_ATOMS];              // by atom: where its values that pass go; 0: not decided yet
+    u16 next_of_payload[MOST_ATOMS + 1];       // the same for atom 0, which no query wants: an atom for each payload
+} Split;
+
 struct Classes {
     Arena     *arena;
     u64        version;                // another one whenever a value got another atom
@@ -39,6 +45,7 @@ struct Classes {
     i64       *payloads;               // their values; the one that is NULL has number null_payload
     int        null_payload;           // -1: none yet
     Map       *payload_numbers;
+    Split      split;
 };
 
 typedef struct TestKey { i64 low, high; u64 table; } TestKey;
@@ -273,12 +280,6 @@ static bool number_payloads(Classes *classes, const Payload *payload, Passing *p
 static void want(MadeTest *test, u32 atom) { test->wants[atom / 64] |= (u64)1 << atom % 64; }
 static bool wants(const MadeTest *test, u32 atom) { return test->wants[atom / 64] >> atom % 64 & 1; }
 
-typedef struct Split {
-    u32 n_passing[MOST_ATOMS];         // by atom
-    u16 next[MOST_ATOMS];              // by atom: where its values that pass go; 0: not decided yet
-    u16 next_of_payload[MOST_ATOMS + 1];       // the same for atom 0, which no query wants: an atom for each payload
-} Split;
-
 // False: a value has another payload than other tests say.  Values that no test wanted yet have none yet.
 static bool count_passing(const Classes *classes, const Passing *passing, Split *split)
 {
@@ -295,7 +296,7 @@ static u16 new_atom(Classes *classes, u32 of, u32 payload)
 {
     const u16 atom = (u16)classes->n_atoms++;
     classes->n_values[atom] = 0, classes->payload[atom] = payload;
-    for (int t = 0; t < classes->n_tests; t++)
+    for (int t = 0; t < classes->n_tests && of; t++)       // no test wants atom 0
         if (wants(classes->tests[t], of)) want(classes->tests[t], atom);
     return atom;
 }
@@ -337,13 +338,16 @@ static bool move_passing(Classes *classes, MadeTest *test, const Passing *passin
 
 static bool split_atoms(Classes *classes, MadeTest *test, const Passing *passing)
 {
-    Split *split = calloc(1, sizeof *split);
-    bool   ok = count_passing(classes, passing, split);
+    Split       *split = &classes->split;
+    const size_t n_atoms = (size_t)classes->n_atoms, n_payloads = (size_t)MIN_OF(classes->n_payloads, MOST_ATOMS);
+    memset(split->n_passing, 0, n_atoms * sizeof *split->n_passing);
+    memset(split->next, 0, n_atoms * sizeof *split->next);
+    memset(split->next_of_payload, 0, (n_payloads + 1) * sizeof *split->next_of_payload);
+    bool ok = count_passing(classes, passing, split);
     if (ok && !keep_whole(classes, test, split)) {
         classes->version = next_version();
         ok = move_passing(classes, test, passing, split);
     }
-    free(split);
     return ok;
 }
 

@@ -57,7 +57,8 @@ const ShareCosts share_gpu_costs = {
     .launch = 4.6e3,                   // m
     .sparse = 1,
     .body_load = 1.5,                  // m: a cube takes about as long as a scan and a half
-    .join_reach = { { CLASS_BYTES * 16384, 2.0 * BYTE_NS }, { INFINITY, 6.0 * BYTE_NS } },     // e: in L1, or not
+    .join_reach = { { CLASS_BYTES * 16384, 2.0 * BYTE_NS },        // e: in L1
+                    { INFINITY, 16.0 * BYTE_NS } },                // m: bodies over 120 M rows took 2.1 ms
     .join_add = 16.0 * BYTE_NS,        // e
     .join_far = 32.0 * BYTE_NS,        // e: a sector of what is added up
     .make = 30e3,                      // e, as the next two
@@ -188,6 +189,7 @@ double cost_columns(const ShareCosts *costs, const ShareFacts *member)
 
 static int width_of(const SlotMember *member, int test)
 {
+    if (slots_kinds(member, 1, test)) return CLASS_BYTES;          // of a column of kinds
     return MAX_OF(member->source->columns[member->woven->columns[member->form->tests[test].column]].width, 1);
 }
 
@@ -245,9 +247,11 @@ static double making_of_test(const ShareCosts *costs, const SlotMember *members,
         if (own->table && !(before && slots_knows(before, test, own))) tables[n++] = own->table;
     }
     qsort(tables, (size_t)n, sizeof *tables, by_id);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        const double rows = (double)tables[i]->n_rows;
         if (!i || tables[i]->id != tables[i - 1]->id)
-            ns += costs->make_value * values + costs->make_row * (double)tables[i]->n_rows;
+            ns += costs->make_value * values + costs->make_row * (tables[i]->kinds ? MIN_OF(rows, values) : rows);
+    }
     free(tables);
     return ns;
 }

@@ -36,6 +36,7 @@ struct Slots {
     ClassValues values[CUBE_TESTS];    // by place, as what follows; kinds are not to be looked at
     Classes   *classes[CUBE_TESTS];
     ClassMap   maps[CUBE_TESTS];
+    u16       *local_of_kind[CUBE_TESTS];      // by atom, with kinds: code of a kind within its class
     StateTable states[CUBE_TESTS];
     int        n_members;
     int       *tests;                  // by member and place: number among the classes' tests
@@ -72,7 +73,8 @@ bool slots_can_read(const CubeForm *form)
 {
     for (int t = 0; t < form->n_tests; t++) {
         const JoinTable *table = form->tests[t].table;
-        if (table && !(table->shape == SHAPE_BITS ? table->slots : table->payloads[0].data)) return false;
+        if (table && !table->kinds && !(table->shape == SHAPE_BITS ? table->slots : table->payloads[0].data))
+            return false;
     }
     return true;
 }
@@ -211,7 +213,18 @@ static bool map_classes(Slots *slots, int d)
     classes_map(slots->classes[d], slots->arena, used, n_used, in_class, &slots->maps[d]);
     free(use_of);
     free(used);
-    return slots->by_atom || classes_map_values(slots->classes[d], &slots->maps[d]);
+    if (slots->by_atom && !slots->values[d].kinds) return true;
+    return classes_map_values(slots->classes[d], &slots->maps[d]);
+}
+
+// By atom, kinds are looked at as atoms are: what an atom has, each of its kinds has.
+static void map_kinds(Slots *slots, int d)
+{
+    const u16 *atom_of = classes_atoms(slots->classes[d]);
+    if (!slots->by_atom || !slots->values[d].kinds) return;
+    slots->local_of_kind[d] = arena_array(slots->arena, u16, slots->values[d].size + 1);
+    for (u64 k = 0; k < slots->values[d].size; k++)
+        slots->local_of_kind[d][k] = slots->maps[d].local_of_atom[atom_of[k]];
 }
 
 // ---- states ---------------------------------------------------------------------------------------------------------
@@ -440,7 +453,10 @@ Slots *slots_make(const SlotsWish *wish)
 {
     Slots *slots = slots_new(wish);
     bool   ok = true;
-    for (int d = 0; d < slots->form.n_tests && ok; d++) ok = make_classes(slots, wish, d) && map_classes(slots, d);
+    for (int d = 0; d < slots->form.n_tests && ok; d++) {
+        ok = make_classes(slots, wish, d) && map_classes(slots, d);
+        if (ok) map_kinds(slots, d);
+    }
     ok = ok && make_states(slots, wish->members, wish->n_members, wish->cell_bytes) &&
          make_pairs(slots, wish->members, wish->n_members);
     if (ok) return slots;
@@ -474,7 +490,10 @@ static void fill_in_place(const Slots *slots, int d, Woven *woven)
     const StateTable *table = &slots->states[d];
     const ClassMap   *map = &slots->maps[d];
     woven->params[cube_param_from(d)].value = slots->values[d].low;
-    if (slots->by_atom) {
+    if (slots->local_of_kind[d]) {
+        set_table(woven, cube_table_class(d), map->class_of, map->bytes);
+        set_table(woven, cube_table_values(form, d), NULL, 0);
+    } else if (slots->by_atom) {
         set_table(woven, cube_table_class(d), map->class_of_atom + 1, (u64)(map->n_atoms - 1) * sizeof(u16));
         set_table(woven, cube_table_values(form, d), classes_atoms(slots->classes[d]),
                   classes_bytes(slots->classes[d]));
@@ -498,8 +517,11 @@ void slots_fill_in(const Slots *slots, Woven *woven)
         const ClassMap *map = &slots->maps[d];
         if (!slots->by_atom)
             set_table(woven, cube_table_atoms(form, k), classes_atoms(classes), classes_bytes(classes));
-        set_table(woven, cube_table_local(form, k), map->local_of_atom + slots->by_atom,
-                  (u64)(map->n_atoms - slots->by_atom) * sizeof(u16));
+        if (slots->local_of_kind[d])
+            set_table(woven, cube_table_local(form, k), slots->local_of_kind[d], map->bytes);
+        else
+            set_table(woven, cube_table_local(form, k), map->local_of_atom + slots->by_atom,
+                      (u64)(map->n_atoms - slots->by_atom) * sizeof(u16));
     }
     woven->n_groups = slots->n_cells;
 }

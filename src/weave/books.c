@@ -59,7 +59,7 @@ const char *weave_table_of(Weaver *w, const JoinTable *owner, int number, const 
                            const void *data, size_t bytes)
 {
     *LIST_PUSH(w->arena, w->out->table_facts, w->out->n_table_facts) =
-        (WovenTable){ bytes, owner ? owner->id : 0, number };
+        (WovenTable){ bytes, owner ? owner->id : 0, number, owner && !data ? owner->late : NULL };
     *LIST_PUSH(w->arena, w->out->tables, w->out->n_tables) = data;
     return ref_to(w, declare(w, DECL_TABLE, type, name, w->out->n_tables - 1));
 }

@@ -146,7 +146,8 @@ static bool add_form(Text *text, const FuseMember *member, CubeForm *form)
     for (int t = 0; t < form->n_tests; t++) {
         const JoinTable *table = form->tests[t].table;
         text_add(text, "test %d%s ", form->tests[t].number, form->tests[t].has_payload ? " of" : "");
-        if (table && table->kinds) text_add(text, "kinds %llu ", (unsigned long long)table->kinds->id);
+        if (table && table->kinds) text_add(text, "kinds ");
+        form->tests[t].kinds = table && table->kinds ? table->kinds->id : 0;
         fuse_add_meaning(text, member, woven->ir->columns[form->tests[t].column].decl, -1);
     }
     if (!add_keys(text, member, form) || !uses_only_stored(woven->ir, woven->ir->sink.adds)) return false;
@@ -186,9 +187,17 @@ const CubeForm *weave_cube_form(Arena *arena, const FuseMember *member)
     return ok ? form : NULL;
 }
 
-bool weave_is_same_form(const CubeForm *a, const CubeForm *b)
+bool weave_is_same_kernel(const CubeForm *a, const CubeForm *b)
 {
     return a->hash == b->hash && a->length == b->length && memcmp(a->key, b->key, a->length) == 0;
+}
+
+bool weave_is_same_form(const CubeForm *a, const CubeForm *b)
+{
+    if (!weave_is_same_kernel(a, b)) return false;
+    for (int t = 0; t < a->n_tests; t++)
+        if (a->tests[t].kinds != b->tests[t].kinds) return false;
+    return true;
 }
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
@@ -302,17 +311,27 @@ static void move_fragment(CubeMaker *m, Text *text, const char *fragment)
     text_add(text, "%s", fragment);
 }
 
+static bool has_kinds(const CubeMaker *m, int d) { return m->kinds && m->kinds[m->order[d]] >= 0; }
+
+// By atom: the kind of row i, or the atom that was looked up.
+static const char *atom_of_row(CubeMaker *m, int d)
+{
+    const int column = column_of_test(m, m->order[d]);
+    return PRINT("%s[i]", ref_to(m, has_kinds(m, d) ? m->ir->columns[column].decl : m->atoms[d]));
+}
+
 static DimNames name_dim(CubeMaker *m, int d)
 {
     if (m->dims[d].type) return m->dims[d];
     const int   column = column_of_test(m, m->order[d]);
     const Decl *decl = &m->ir->decls[m->ir->columns[column].decl];
+    const bool  is_direct = m->look == CUBE_BY_ATOM && has_kinds(m, d);
     m->out->params[cube_param_from(d)] = (Param){ .kind = PARAM_OFFSET, .column = column };
-    DimNames dim = { decl->type, ref_to(m, m->ir->columns[column].decl), param(m, "u64", "from", d, cube_param_from(d)),
+    DimNames dim = { decl->type, ref_to(m, m->ir->columns[column].decl),
+                     is_direct ? "0" : param(m, "u64", "from", d, cube_param_from(d)),
                      table(m, "u16", "class", d, cube_table_class(d)), NULL };
-    dim.number = m->look == CUBE_BY_ATOM
-                     ? PRINT("%s[%s[i]]", dim.class, ref_to(m, m->atoms[d]))
-                     : PRINT("%s[%s[i] + %s]", dim.class, dim.column, dim.from);
+    dim.number = m->look == CUBE_BY_ATOM ? PRINT("%s[%s]", dim.class, atom_of_row(m, d))
+                                         : PRINT("%s[%s[i] + %s]", dim.class, dim.column, dim.from);
     return m->dims[d] = dim;
 }
 
@@ -338,6 +357,16 @@ static void write_lookup(CubeMaker *m, const DimNames *dim, const char *in, int 
              first_column, carry);
 }
 
+// On a GPU: the row's class, less 1, of its kind; or its atom.
+static int write_class(CubeMaker *m, int d, bool is_state)
+{
+    const int      first_column = m->ir->n_columns;
+    const DimNames dim = name_dim(m, d);
+    const int      class = is_state ? carry_state(m, d) : declare(m, DECL_CARRY, "u16", PRINT("in%d_", d), 2);
+    write_lookup(m, &dim, dim.class, class, first_column);
+    return class;
+}
+
 static void write_atoms(CubeMaker *m, int d)
 {
     const int first_column = m->ir->n_columns;
@@ -346,20 +375,23 @@ static void write_atoms(CubeMaker *m, int d)
     write_lookup(m, &dim, table(m, "u16", "atoms", d, cube_table_values(m->form, d)), m->atoms[d], first_column);
 }
 
+// AT: C text of a number that depends on the row, whose entry in TABLE is a state + 1.
+static void write_state(CubeMaker *m, const char *at, const char *in, int state)
+{
+    add_step(m, (Step){ .kind = STEP_LOOKUP, .word = "STATE", .text = PRINT("%s, %s, %s", at, in, ref_to(m, state)) },
+             m->ir->n_columns, state);
+}
+
 static void write_first(CubeMaker *m)
 {
-    if (m->look == CUBE_BY_ATOM) write_atoms(m, 0);
-    const DimNames dim = name_dim(m, 0);
-    const int      state = carry_state(m, 0);
-    if (m->look != CUBE_BY_ATOM) {
-        write_lookup(m, &dim, dim.class, state, 0);
+    if (m->look != CUBE_BY_ATOM || has_kinds(m, 0)) {
+        write_class(m, 0, true);
         return;
     }
-    add_step(m,
-             (Step){ .kind = STEP_BLOCK,
-                     .text = PRINT("const u32 e0 = %s;\n%s[i] = (u16)(e0 - 1);\n", dim.number, ref_to(m, state)),
-                     .keep = "e0 != 0" },
-             m->ir->n_columns, state);
+    write_atoms(m, 0);
+    const DimNames dim = name_dim(m, 0);
+    const int      state = carry_state(m, 0);
+    write_state(m, atom_of_row(m, 0), dim.class, state);
 }
 
 // BEFORE: C text of what the row is in so far.
@@ -377,6 +409,22 @@ static void write_next(CubeMaker *m, int d, int first_column, const char *statem
              first_column, state);
 }
 
+// The same by atom: all that a thread looks up is under way at once, and a class that nobody wants ends it.
+static void write_next_state(CubeMaker *m, int d, const char *before)
+{
+    const char *class;
+    if (has_kinds(m, d)) {
+        class = PRINT("%s[i] + 1", ref_to(m, write_class(m, d, false)));
+    } else {
+        write_atoms(m, d);
+        class = name_dim(m, d).number;
+    }
+    const char *next = table(m, "u16", "next", d, cube_table_next(m->form, d)),
+               *n_classes = param(m, "u32", "n", d, cube_param_classes(m->form, d));
+    const int   state = carry_state(m, d);
+    write_state(m, PRINT("%s * %s + %s", before, n_classes, class), next, state);
+}
+
 // Classes begin at 1, what LOOKUP carries at 0, and so do states.
 static void write_steps(CubeMaker *m)
 {
@@ -389,8 +437,8 @@ static void write_steps(CubeMaker *m)
     for (; d < m->form->n_tests; d++) {
         const int   last = m->ir->steps[m->ir->n_steps - 1].carries[0];
         const char *before = PRINT(d == 1 ? "((%s)%s[i] + 1)" : "(%s)%s[i]", number_type(m), ref_to(m, last));
-        if (m->look == CUBE_BY_ATOM) write_atoms(m, d);
-        write_next(m, d, m->ir->n_columns, "", before);
+        if (m->look == CUBE_BY_ATOM) write_next_state(m, d, before);
+        else write_next(m, d, m->ir->n_columns, "", before);
     }
 }
 
@@ -411,7 +459,7 @@ static void write_key(CubeMaker *m, Text *text, int k)
     }
     const int   d = place_of(m, t), column = column_of_test(m, t);
     const char *local = table(m, "u16", "local", k, cube_table_local(m->form, k));
-    if (m->look == CUBE_BY_ATOM) text_add(text, "%s[%s[i]]", local, ref_to(m, m->atoms[d]));
+    if (m->look == CUBE_BY_ATOM) text_add(text, "%s[%s]", local, atom_of_row(m, d));
     else
         text_add(text, "%s[%s[%s[i] + %s]]", local, table(m, "u16", "atom", k, cube_table_atoms(m->form, k)),
                  ref_to(m, m->ir->columns[column].decl), param(m, "u64", "from_key", k, cube_param_from(d)));

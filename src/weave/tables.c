@@ -363,6 +363,33 @@ const char *weave_collect_text(const char **name)
            "}\n";
 }
 
+const char *weave_kinds_text(const char **name)
+{
+    *name = "t_kinds";
+    return "// keys of a column to the kinds of their rows\n"
+           "KERNEL(t_kinds)\n"
+           "{\n"
+           "    PARAM(u32, width, 0)\n"
+           "    PARAM(u64, from, 1)\n"
+           "    PARAM(u64, size, 2)\n"
+           "    TABLE(u8, keys, 0)\n"
+           "    TABLE(u16, kind_of, 1)\n"
+           "    PLACES(kinds, 0)\n"
+           "    TILES {\n"
+           "        ROWS(live)\n"
+           "        EACH_ROW(live) {\n"
+           "            const u64 row = ROW_NUMBER;\n"
+           "            u64 at = from;\n"
+           "            if (width == 1) at += keys[row];\n"
+           "            else if (width == 2) at += ((const u16 *)keys)[row];\n"
+           "            else if (width == 4) at += ((const u32 *)keys)[row];\n"
+           "            else at += ((const u64 *)keys)[row];\n"
+           "            PLACE(kinds, 2, row, at < size ? kind_of[at] : 0)\n"
+           "        }\n"
+           "    }\n"
+           "}\n";
+}
+
 const char *weave_who_text(const char **name)
 {
     *name = "t_who";

@@ -92,6 +92,11 @@ typedef struct Kinds {
     const u32 *n_rows;                 // by kind; of 0: keys without a row
 } Kinds;
 
+// A part of a join table that is made when it is first asked for: in a crowd most tables by kinds are never read by
+// key.
+typedef struct LatePart LatePart;
+struct LatePart { const void *(*get)(LatePart *part); };       // any thread; NULL: no memory
+
 typedef struct Remote Remote;          // a join table that a device made in its own memory (engine/remote.h)
 
 typedef struct JoinTable {
@@ -117,6 +122,7 @@ typedef struct JoinTable {
     Remote *remote;  // not NULL: all of it that has an address is there, and NULL here until it is fetched
     const Kinds      *kinds;           // of the rows it was built from; NULL: not known
     const u32        *code_of_kind;    // with kinds: 1, or the first payload's code + 1; 0: not in the table
+    LatePart         *late;            // with kinds: makes slots, or the payload's data, which are NULL here; or NULL
 } JoinTable;
 
 // ---- the job --------------------------------------------------------------------------------------------------------
@@ -250,6 +256,7 @@ typedef struct WovenTable {            // what a device with memory of its own m
     size_t bytes;
     u64    owner;                      // id of the join table it is part of; 0: made for this kernel
     int    number;                     // which part: with owner, the same bytes for ever
+    LatePart *late;                    // it is not there yet: who makes it; NULL: it is, or a device made it
 } WovenTable;
 
 enum {
@@ -405,6 +412,21 @@ enum {  // what it is handed, by number: parameters; tables; state slots
     COLLECT_STATE,
 };
 
+// One that makes a column of kinds (Kinds) from one of keys, a part for each chunk.
+const char *weave_kinds_text(const char **name);
+
+enum {  // what it is handed, by number: parameters; tables; state slots
+    KINDS_WIDTH = 0,  // of a key, in bytes
+    KINDS_FROM,       // base of the column, less the first key
+    KINDS_SIZE,       // of the keys' range
+    KINDS_PARAMS,
+    KINDS_KEYS = 0,
+    KINDS_OF_KEYS,    // Kinds.kind_of
+    KINDS_TABLES,
+    KINDS_OUT = 0,    // u16 by row
+    KINDS_STATE,
+};
+
 // Kernels with which many queries look at a row at once.  LANE: bytes of a bit set, a bit for each query.
 const char *weave_who_text(const char **name);
 const char *weave_sieve_text(Arena *arena, const u8 *widths, int n_columns, int lane, const char **name);
@@ -527,6 +549,7 @@ typedef struct CubeTest {
     i64              low, high;
     const JoinTable *table;            // NULL: the range alone
     bool             has_payload;      // the table's only payload is a group key
+    u64              kinds;            // id of the kinds that the table was made by; 0: none
     int              carry;            // weave's own
 } CubeTest;
 
@@ -541,7 +564,9 @@ typedef struct CubeForm {              // what a query does, but for the constan
 } CubeForm;
 
 const CubeForm *weave_cube_form(Arena *arena, const FuseMember *member);       // NULL: it cannot be in such a kernel
-bool            weave_is_same_form(const CubeForm *a, const CubeForm *b);
+bool            weave_is_same_form(const CubeForm *a, const CubeForm *b);      // they can be in one body
+bool            weave_is_same_kernel(const CubeForm *a, const CubeForm *b);    // but perhaps not at once: their kinds
+                                                                               // differ
 // How a kernel finds the class of a value.  Merged: the first two tests at once, over all rows, since the first alone
 // drops few.  By atom: through the value's atom, so that tables by value outlive classes (share/classes.h).
 typedef enum CubeLook { CUBE_PLAIN, CUBE_MERGED, CUBE_BY_ATOM } CubeLook;
@@ -549,7 +574,7 @@ typedef enum CubeLook { CUBE_PLAIN, CUBE_MERGED, CUBE_BY_ATOM } CubeLook;
 // The kernel for queries of MEMBER's form: its tests in this ORDER.  share/slots.c fills in what the functions below
 // number; tables are of u16 but for cube_table_places.  Of MEMBER nothing is looked at later but its name.
 // KINDS, or NULL: by test, the column of the source that holds the kinds of its column's values, u16; -1: the values
-// are looked up.
+// are looked up.  By atom, kinds are what atoms are of values: tables of classes and codes are by kind, from 0 on.
 Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, CubeLook look,
                        const int *kinds);
 

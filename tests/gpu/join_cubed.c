@@ -1,7 +1,8 @@
 // join_cubed.c - queries of one shape that differ in what they join meet on a GPU as one kernel, and each gets the
 // answer that it gets alone on the CPU.
 //
-// Run by tests/check-gpu with the fake driver; --few with so small a pool that they may not find room.  A star of four
+// Run by tests/check-gpu with the fake driver; --few with so small a pool that they may not find room; with
+// WEFT_ROW_KINDS=on they look at kinds of the dimensions' rows.  A star of four
 // dimensions; the shapes are those of SSB, with random constants on the dimensions and accumulators of all kinds.
 // Meanwhile rows arrive, queries are cancelled, and calls of the driver fail: then members run by themselves, or on the
 // CPU, and are right all the same.
@@ -197,12 +198,25 @@ static void run_round(ShapeName shape, const Round *round)
     if (round->fails) fail_call("", 0, 0);
 }
 
-static long long n_join_cubed(void)
+static long long number_of(const char *sql)
 {
-    char           *text = answer(onlooker, "select rides_join_cubed from weft_scans where table_name = 'f'");
+    char           *text = answer(onlooker, sql);
     const long long value = atoll(text);
     free(text);
     return value;
+}
+
+static long long n_join_cubed(void)
+{
+    return number_of("select rides_join_cubed from weft_scans where table_name = 'f'");
+}
+
+static void check_kinds(void)
+{
+    const char     *how = getenv("WEFT_ROW_KINDS");
+    const long long n = number_of("select kind_columns from weft_devices");
+    if (how && strcmp(how, "on") == 0) check(n > 0, "columns of kinds are made", "none was");
+    if (how && strcmp(how, "off") == 0) check(n == 0, "no column of kinds is made", "one was");
 }
 
 // Many rides while they come soon, some at any rate.
@@ -287,6 +301,7 @@ int main(int argc, char **argv)
         run_round(N_SHAPES, &(Round){ .n = 2 * ROUND_QUERIES, .is_cancelled = round == 1, .adds_rows = round == 2 });
     for (ShapeName shape = 0; shape < N_SHAPES && !is_few; shape++) run_shape(shape);
     if (!is_few) run_many();
+    if (!is_few) check_kinds();
     for (int i = 0; i < N_SESSIONS; i++) weft_disconnect(sessions[i]);
     weft_disconnect(onlooker);
     weft_close(db);

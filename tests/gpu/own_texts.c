@@ -22,6 +22,7 @@ int main(void)
     fputs(weave_gather_text(&name), stdout);
     fputs(weave_fold_text(&name), stdout);
     fputs(weave_collect_text(&name), stdout);
+    fputs(weave_kinds_text(&name), stdout);
     fputs(weave_who_text(&name), stdout);
     fputs(jit_generic_text(), stdout);
     for (int lane = 1; lane <= 8; lane *= 2)

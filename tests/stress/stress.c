@@ -650,6 +650,8 @@ static void run_all(Stress *stress, const char *directory)
     if (open_all(stress, directory) && run_rounds(stress)) {
         report(stress);
         data_drop(&stress->data);
+        // A GPU keeps classes for a tenth of a second.
+        for (int wait = 0; wait < 100 && atomic_load(&stress->db->budget.used); wait++) usleep(10000);
         if (atomic_load(&stress->db->budget.used))
             fail_state(stress, "bytes counted when all tables are gone", atomic_load(&stress->db->budget.used));
     } else {
