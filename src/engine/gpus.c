@@ -92,6 +92,14 @@ Device *gpus_ready(Gpus *gpus)
 
 bool gpus_is_wanted(const Gpus *gpus) { return gpus->ready || (gpus->is_opening && !gpus->has_failed); }
 
+void gpus_wake(Gpus *gpus, const _Atomic u32 *stop)
+{
+    for (int g = 0; g < CUDA_GPUS_MOST; g++) {
+        Device *device = gpus->devices[g];
+        if (device && device->wake) device->wake(device, stop);
+    }
+}
+
 // ---- for people -----------------------------------------------------------------------------------------------------
 
 bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, DeviceFigures *figures)

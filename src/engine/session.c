@@ -47,6 +47,7 @@ void weft_cancel(weft_session *session)
     admission_wake(session->db->admission);
     pieces_wake(session->db->pieces, &session->stop);
     session->db->cpu->wake(session->db->cpu, &session->stop);
+    gpus_wake(session->db->gpus, &session->stop);
 }
 
 int weft_queue_position(const weft_session *session) { return atomic_load(&session->position); }
