@@ -170,8 +170,8 @@ static void say_level(Bench *bench, int n_clients, const CrowdFigures *f, const 
     const double rides = fmax(reads->rides, 1) / 100;
     say(bench, "| %d | Weft | %.1f | %.2f | %.2f | %.2f | %.2f | %.1f | %.0f, %.0f, %.0f, %.0f |", n_clients,
         f->per_second, known->p50, known->p99, f->per_second / of_one, f->cpu_ms,
-        reads->times_ridden / fmax(reads->times_read, 1e-9), reads->joined / rides, reads->cubed / rides,
-        reads->sieved / rides, reads->fused / rides);
+        reads->times_ridden / fmax(reads->times_read, 1e-9), reads->joined / rides,
+        (reads->cubed - reads->joined) / rides, reads->sieved / rides, reads->fused / rides);
     if (has_strangers)
         say(bench, " %.2f | %.2f | %.2f |", strangers->p50, strangers->p99, f->per_second / without);
     say(bench, " %zu of %zu |\n", f->n_noticed, f->all.n);

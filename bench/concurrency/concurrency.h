@@ -33,7 +33,7 @@ void progress(const char *what, int n);                          // on a termina
 // What Weft has counted since it was opened.
 typedef struct Reads {
     double rides, times_read, times_ridden, chunks_read;         // of lineorder; ridden: without sharing
-    double joined, cubed, sieved, fused;                         // rides in one body over joins or columns, and so on
+    double joined, cubed, sieved, fused;                         // rides in one body over joins, in any body, and so on
     double bytes_read, bytes_ridden;                             // of all tables
 } Reads;
 
