@@ -172,7 +172,7 @@ typedef struct GpuRun {
     KernelCells *cells;                // by state slot
     void        *program;              // of the generic kernel; NULL: it has a kernel of its own
     u64          program_bytes;
-    bool         can_do_without_tables;    // in a body over kinds nobody looks at them; else launch_get_tables
+    bool         can_do_without_tables;    // a body over kinds does not read them; else launch_get_tables
     int          n_tables;
     Copy       **tables;
     // the scan (gpu_scan.c, under the lock)

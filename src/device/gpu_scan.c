@@ -574,7 +574,7 @@ static weft_status get_tables(const Wave *wave, Error *err)
     return WEFT_OK;
 }
 
-// What was made of kinds is the run's, whoever reads it: one of its streams waits for it.
+// Columns of kinds belong to the run: one of its streams waits for them.
 static weft_status wait_for_kinds(const Wave *wave, Error *err)
 {
     if (!wave->n_kinds) return WEFT_OK;

@@ -392,7 +392,7 @@ static const char *why_not_on_gpu(const QueryRun *run, const WeaveJob *job, cons
     return reason || !is_auto ? reason : "it is being opened";
 }
 
-// ---- tables that a device made, or that nobody has read yet, where the pipeline runs elsewhere ---------------------
+// ---- tables that a device made, or that are yet to be filled, where the pipeline runs elsewhere ---------------------
 
 static void set_parts(Woven *woven, const JoinTable *table)
 {

@@ -256,7 +256,7 @@ typedef struct WovenTable {            // what a device with memory of its own m
     size_t bytes;
     u64    owner;                      // id of the join table it is part of; 0: made for this kernel
     int    number;                     // which part: with owner, the same bytes for ever
-    LatePart *late;                    // it is not there yet: who makes it; NULL: it is, or a device made it
+    LatePart *late;                    // makes it when it is asked for; NULL: it is there, or a device made it
 } WovenTable;
 
 enum {
