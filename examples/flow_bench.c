@@ -1,12 +1,13 @@
 // flow_bench.c - how fast frames go there and back: throughput with many under way, and the latency of one.
 //
-//     flow_bench [--device cuda:0] [--frame 16384] [--frames 200000] [--hops 1] [--touch]
+//     flow_bench [--device cuda:0] [--frame 16384] [--frames 200000] [--ahead 512] [--hops 1] [--touch]
 //
 //     publisher ──> [there] ──> copy, tile C on the DEVICE side ──> ... ──> [back] ──> subscriber
 //
 // The host's threads publish and subscribe without waiting in the system, and do not touch the frames (--touch: they
 // write and check each of them), so what is measured is topics, the kernel and the link.  With --hops N there are N
-// such operators in a row; topics between them are of the DEVICE side.
+// such operators in a row; topics between them are of the DEVICE side.  A topic holds --ahead frames; without it 512,
+// and fewer where these would be more than 16 MiB.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -15,9 +16,11 @@
 #include <time.h>
 #include <weft_flow.h>
 
+enum { AHEAD_BYTES = 16 << 20 };
+
 typedef struct Bench {
     const char *device;
-    long        frame_bytes, n_frames, n_hops;
+    long        frame_bytes, n_frames, n_hops, n_ahead;     // n_ahead: frames that a topic holds
     int         is_touching;
     weft_flow  *flow;
     weft_topic *there, *back;
@@ -110,7 +113,7 @@ static void build(Bench *bench)
         die(&error);
     for (long i = 0; i <= bench->n_hops; i++, from = bench->back) {
         char name[32];
-        const weft_topic_options topic = { .frame_bytes = bench->frame_bytes, .frames_max = 512,
+        const weft_topic_options topic = { .frame_bytes = bench->frame_bytes, .frames_max = (int)bench->n_ahead,
             .side = i == 0 || i == bench->n_hops ? WEFT_SIDE_HOST : WEFT_SIDE_DEVICE };
         snprintf(name, sizeof(name), "hop_%ld", i);
         if (weft_topic_new(bench->flow, name, &topic, &bench->back, &error) ||
@@ -145,8 +148,8 @@ static double run_many(Bench *bench)
     if (weft_flow_wait(bench->flow, 10000, &error))
         die(&error);
     const weft_gpu_counts gpu = weft_flow_gpu_counts(bench->flow);
-    printf("device %s, %d blocks, %lld launches\n", gpu.device[0] ? gpu.device : "cpu", gpu.blocks,
-           (long long)gpu.launches);
+    printf("device %s, %d blocks, %lld launches, sent away %lld times\n", gpu.device[0] ? gpu.device : "cpu",
+           gpu.blocks, (long long)gpu.launches, (long long)gpu.left_asked);
     weft_flow_free(bench->flow);
     return (double)(bench->n_frames - warm) / seconds;
 }
@@ -193,9 +196,16 @@ int main(int argc, char **argv)
             bench.n_frames = atol(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--hops") == 0)
             bench.n_hops = atol(argv[++i]);
+        else if (i + 1 < argc && strcmp(argv[i], "--ahead") == 0)
+            bench.n_ahead = atol(argv[++i]);
         else
-            return fprintf(stderr, "flow_bench [--device D] [--frame BYTES] [--frames N] [--hops N] [--touch]\n"), 2;
+            return fprintf(stderr, "flow_bench [--device D] [--frame BYTES] [--frames N] [--ahead N] [--hops N] "
+                                   "[--touch]\n"), 2;
     }
+    if (bench.n_ahead < 1)
+        bench.n_ahead = 512L * bench.frame_bytes <= AHEAD_BYTES ? 512 : AHEAD_BYTES / bench.frame_bytes;
+    if (bench.n_ahead < 4)
+        bench.n_ahead = 4;
     if (bench.frame_bytes < 4 || bench.n_frames < 10 || bench.n_hops < 1 || bench.n_hops > 60)
         return fprintf(stderr, "frames have 4 bytes at least, and there are 10 of them and a hop at least\n"), 2;
     const long n_single = bench.n_frames < 20000 ? bench.n_frames / 10 : 2000;

@@ -83,7 +83,8 @@ typedef struct weft_memory {
 
 typedef struct weft_flow_options {
     weft_memory memory[WEFT_N_SIDES];
-    int64_t     buffer_bytes;          // a heap grows by so much, 16 MiB at most; 0: 4 MiB
+    int64_t     buffer_bytes;          // a heap grows by so much, 16 MiB at most; 0: 4 MiB, on a GPU by as much as
+                                       // there is
     int         workers;               // of the virtual kernel, 32 at most; 0: one for each core
     int         watchdog_ms;           // an operator that computes one frame for longer fails the flow; 0: 10 s;
                                        // -1: no limit
@@ -212,6 +213,7 @@ typedef struct weft_round {
     uint64_t    output_bytes;          // set by the operator: length of the output.  The most that any worker says
                                        // counts; 0: nothing is published
     uint64_t    output_tag;            // set by the operator: worker 0's counts
+    struct weft_page_counts *page_counts;                   // where reads of a frame of columns count; NULL: nowhere
 } weft_round;
 
 typedef void (*weft_compute)(weft_round *round);
@@ -237,16 +239,79 @@ weft_status weft_flow_link(weft_flow *flow, weft_topic *from, const weft_operato
 // Asks one operator to end after the frame at hand.  Frames that it has not read no longer wait for it.
 void        weft_operator_stop(weft_operator *op);
 
+// Of frames of columns that were opened.  A page is counted when it is asked for or ruled out, each time.
+typedef struct weft_page_counts {
+    int64_t pages, bytes;              // that the frames have, of all columns, read or not
+    int64_t pages_asked, bytes_asked;  // whose address was asked for: no other crosses the link
+    int64_t pages_by_range, bytes_by_range;                 // ruled out by minimum and maximum
+    int64_t pages_by_bloom, bytes_by_bloom;                 // ruled out by the bloom filter
+} weft_page_counts;
+
 typedef struct weft_operator_counts {
     int64_t rounds, frames_in, frames_out;
-    double  busy_ms;                   // inside the operator, summed over workers
+    double  busy_ms;                   // inside the operator, summed over workers; of rounds below 5 us, from samples
     int     workers;                   // that it had in its last round
     int64_t waits;                     // rounds that it sat out for want of a frame or of room
     bool    has_ended;
     bool    is_compiled;               // tile C: by cc; else still by tcc
     bool    is_on_gpu;                 // then workers are blocks, and a round's time is that of the whole block
+    weft_page_counts pages;            // of its input
 } weft_operator_counts;
 weft_operator_counts weft_operator_count(weft_operator *op);
+
+// ---- frames of columns ----------------------------------------------------------------------------------------------
+// A frame may hold rows column by column, in pages of 4 KB, with an index: the smallest and largest value of each page,
+// and a bloom filter.  An operator looks pages up in the index, and asks for those that may hold what it looks for.
+// A GPU reads frames of HOST topics where they are, so other pages never cross the link.  Page p of every column has
+// the same rows; if columns of 8 and 4 bytes meet, those of 4 have 2 KB.
+//
+//     weft_pages_begin(frame->data, frame->capacity, columns, 2, &pages, &error);     // publisher: fills up to
+//     int32_t *day = weft_pages_column(&pages, 0); ...                               // pages.rows_max rows
+//     frame->length = weft_pages_finish(&pages, n_rows);
+//
+//     round->status = weft_pages_open(round, columns, 2, &pages, NULL);               // operator: day 17 to 19
+//     for (uint32_t p = 0; p < pages.n_pages; p++)
+//         if (weft_page_may_hold_i64(&pages, 0, p, 17, 19)) ... weft_page_values(&pages, 1, p) ...
+//
+// In tile C the same is COLUMN, EACH_PAGE, MAY_HOLD and VALUES (docs/flow.md).
+
+typedef enum weft_page_type { WEFT_PAGE_I32 = 1, WEFT_PAGE_I64, WEFT_PAGE_F32, WEFT_PAGE_F64 } weft_page_type;
+
+enum { WEFT_PAGE_COLUMNS_MOST = 63 };
+
+typedef struct weft_page_column {
+    weft_page_type type;
+    uint32_t       n_different;        // values that a page is expected to hold, for its bloom filter: 4 bits for each;
+                                       // 0: no filter
+} weft_page_column;
+
+typedef struct weft_pages {
+    void             *frame;           // its data
+    weft_page_counts *counts;          // the round's; NULL: none
+    uint64_t          n_rows, rows_max;                     // that it has; that fit into it
+    uint32_t          n_columns;
+    uint32_t          n_pages, rows_per_page;               // of each column
+} weft_pages;
+
+// Lays out an empty frame; FRAME begins at a boundary of 64 bytes.  INVALID_PARAMETER: no page fits into CAPACITY, or
+// the columns are wrong.
+weft_status weft_pages_begin(void *frame, uint64_t capacity, const weft_page_column *columns, int n_columns,
+                             weft_pages *pages, weft_error *error);
+void       *weft_pages_column(const weft_pages *pages, int column);         // its rows_max values, to be written
+// The first N_ROWS rows (rows_max at most) were written: makes their index.  Returns the length of the frame.
+uint64_t    weft_pages_finish(weft_pages *pages, uint64_t n_rows);
+
+// The round's input.  CORRUPT: it is no frame of columns or is damaged, or its first N_COLUMNS have other types.
+// A subscriber that is no operator makes a round: .input, .input_bytes and, for counting, .page_counts.
+weft_status weft_pages_open(const weft_round *round, const weft_page_column *columns, int n_columns, weft_pages *pages,
+                            weft_error *error);
+// Whether page PAGE of COLUMN may hold a value from LOW to HIGH, both included; where they are one value, the bloom
+// filter is asked, too.  Reads the index only.  _i64 is for integers, _f64 for floats; of others they rule out nothing.
+bool        weft_page_may_hold_i64(const weft_pages *pages, int column, uint32_t page, int64_t low, int64_t high);
+bool        weft_page_may_hold_f64(const weft_pages *pages, int column, uint32_t page, double low, double high);
+// The page's values, to be read: weft_page_rows of them.  NULL: there is no such page.
+const void *weft_page_values(const weft_pages *pages, int column, uint32_t page);
+uint32_t    weft_page_rows(const weft_pages *pages, uint32_t page);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

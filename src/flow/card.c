@@ -336,13 +336,12 @@ weft_status card_launch(FlowCard *card, int n_operators, u32 idle_ms, Error *err
 {
     ASSERT(mutex_is_held(&card->lock) && !card->is_running);
     void *parameters[] = { &card->args };
-    const CuAddress first_words = card->mirror;             // is_leaving, n_left
     card->args->launch = card->n_launches + 1;
     card->args->n_operators = (u32)n_operators;
     card->args->idle_ns = (u64)idle_ms * 1000000;
     card->args->stay_ns = (u64)STAY_MS * 1000000;
     __atomic_store_n(&card->posted->leave, 0, __ATOMIC_RELEASE);
-    CARD_TRY(card, MemsetD8Async, (first_words, 0, 2 * sizeof(u32), card->stream), err);
+    CARD_TRY(card, MemsetD8Async, (card->mirror, 0, sizeof(FlowMirror), card->stream), err);
     CARD_TRY(card, LaunchKernel,
              (card->function, (unsigned)card->n_blocks, 1, 1, CARD_THREADS, 1, 1, 0, card->stream, parameters, NULL),
              err);

@@ -22,9 +22,10 @@
 #include "flow/flow_int.h"
 #include "jit/nvrtc.h"
 #include "kernel/flow.h"
+#include "kernel/flow_pages.h"
 #include "kernel/flow_args.h"
 
-enum { CARD_TEXTS_MOST = 256, CARD_THREADS = 512, CARD_BLOCKS_PER_SM = 2, CARD_LEAVE_MS = 1000 };
+enum { CARD_TEXTS_MOST = 256, CARD_THREADS = 512, CARD_LEAVE_MS = 1000 };
 
 typedef struct FlowCard {
     const CudaDriver *cu;

@@ -116,6 +116,7 @@ weft_status choose_place(weft_operator *op, const char *text, const weft_topic *
     if (!status) {
         op->is_on_gpu = true;
         op->has_state = strstr(text, "STATE(") != NULL;
+        op->has_pages = strstr(text, "COLUMN(") != NULL;
         status = card_check(flow->card, &problem);
     }
     if (!status)

@@ -53,10 +53,13 @@ i64         heap_free(FrameHeap *heap);                     // returns how many 
 // A frame of at least BYTES for SIDE, with one hold.  OUT_OF_MEMORY: no frame is free, and there is no memory for more.
 // Any thread.
 weft_status heap_take(FrameHeap *heap, weft_side side, u64 bytes, FrameInfo **out, Error *err);
+// Grows until there are N_FRAMES of at least BYTES, free or not, or memory is refused.  Returns how many there are.
+i64         heap_prepare(FrameHeap *heap, weft_side side, u64 bytes, i64 n_frames);
 void        heap_give(FrameInfo *info);                     // its last hold is gone.  Any thread.
 // Waits until a frame came back since NUMBER was read, or for TIME_MS; for those whom heap_take refused.
 u64         heap_number(FrameHeap *heap);
 void        heap_wait(FrameHeap *heap, u64 number, int time_ms);
+bool        heap_has_waiters(FrameHeap *heap);
 void        heap_wake(FrameHeap *heap);                     // ends all waits: a frame went to a reserve, or all ends
 weft_heap_counts heap_counts(FrameHeap *heap, weft_side side);
 FrameHeap  *heap_of(const FrameInfo *info);
@@ -181,7 +184,7 @@ struct weft_publisher {
     weft_publisher *next;              // of the topic, open or not
     FrameInfo      *taken;             // not yet published; guarded by the topic's books
     u64             number;
-    bool            is_open;
+    _Atomic bool    is_open;           // changes with the topic's lock
     bool            is_operator;
 };
 
@@ -194,6 +197,7 @@ struct weft_subscriber {
     u64              offset;           // of the frame at hand, or of the next one
     bool             has_frame;
     bool             is_open;
+    int              n_untidied;       // frames that it has read and not dropped
     u64              page_first, page_n;                    // offsets in the replica
     IndexEntry       page[INDEX_PAGE]; // the subscriber's replica of the index
 };
@@ -207,16 +211,18 @@ struct weft_topic {
     FlowLink          *link;           // NULL: the processor's own memory
     const _Atomic u32 *stop;           // of the flow: not 0 ends all waits
     char               device[16];     // its frames are there, where the host cannot read them; "": they are not
+    bool               is_fast;        // the flow runs on a GPU: its frames take microseconds, so spinning pays
     weft_topic        *older;          // the topic of the flow that was made before this one
     _Atomic(weft_topic *) *newest;     // of the flow: all its topics, for when memory is short
     _Atomic(Bell *)    bells[2];       // rung when something happens here; NULL: none
     pthread_mutex_t    lock;           // guards all that follows but words read across the link
     pthread_cond_t     can_read, can_write;
-    int                n_waiting_readers, n_waiting_writers;
+    int                n_waiting_readers;
+    _Atomic int        n_waiting_writers;                   // subscribers look at it without the lock
     IndexEntry        *index;          // the publishers' replica: a ring of n_slots
     KeptFrame         *kept;           // frames by slot, the publishers' own books
     u64                published;      // as tail, the publishers' own
-    bool               is_closed;
+    _Atomic bool       is_closed;      // changes with the lock
     _Atomic u64        tail;           // offset after the last: written by publishers, read across the link
     _Atomic u64        end;            // no frame from this offset on will ever come; UINT64_MAX while open
     u64                head;           // oldest offset that is kept
@@ -231,13 +237,15 @@ struct weft_topic {
     pthread_mutex_t    books;          // guards reserve and the lists of taken frames
     FrameInfo         *reserve;        // free frames that belong to this topic
     int                n_reserved, n_guaranteed;            // frames that belong to it, free or not; that should
-    _Atomic i64        frames_published, bytes_published, entries_copied, copies, waits_for_room, waits_for_frames;
+    i64                frames_published, bytes_published;   // guarded by the lock, the next not
+    _Atomic i64        entries_copied, copies, waits_for_room, waits_for_frames;
 };
 
 // ---- frames in hands, and reserves (frame.c) ------------------------------------------------------------------------
 
 void        frame_note_taker(FrameInfo *info, weft_publisher *publisher);
 void        frame_forget_taker(FrameInfo *info);            // it is published, or gone
+void        frames_forget_taker(weft_publisher *publisher, FrameInfo *const *infos, int n);     // the same for N of its
 void        frames_drop_taken(weft_publisher *publisher);   // all that it has taken and not published
 weft_status reserve_add(weft_topic *topic, Error *err);     // one more publisher: one more frame
 void        reserve_remove(weft_topic *topic);              // one less; the frame goes to the heap when it is free
@@ -254,6 +262,9 @@ weft_status topic_open_publisher(weft_topic *topic, bool is_operator, weft_publi
 weft_status topic_open_subscriber(weft_topic *topic, weft_side side, weft_start start, weft_subscriber **out,
                                   Error *err);
 weft_status topic_check_host(const weft_topic *topic, Error *err);  // fails when the host cannot read its frames
+// The caller is done with the frame at hand, if there is one, and goes on reading.  Threads that wait for the frame
+// learn this at once, the topic after a few frames; with weft_subscriber_release it learns at once, too.
+void        subscriber_read(weft_subscriber *subscriber);
 // For a device, which has several frames of one subscriber or publisher at a time; none of them waits.  One thread.
 // NOT_READY comes often and leaves ERR as it is.
 // The entry of OFFSET.  NOT_READY: not published yet.  END_OF_STREAM, OPERATOR_FAILED: never will be.
@@ -261,7 +272,7 @@ weft_status subscriber_peek(weft_subscriber *subscriber, u64 offset, const Index
 void        subscriber_done(weft_subscriber *subscriber, u64 offset);               // with all frames before it
 bool        publisher_is_over(weft_publisher *publisher);   // the topic or the flow was closed
 FrameInfo  *publisher_take_now(weft_publisher *publisher);  // NULL: none is free
-// As many of N as the topic has room for, in order.  NOT_READY: not all of them.
+// As many of N as the topic has room for, in order.  NOT_READY: not all of them.  END_OF_STREAM: the topic is over.
 weft_status publisher_publish_many(weft_publisher *publisher, FrameInfo *const *infos, int n, int *n_published,
                                    Error *err);
 bool        topic_has_room(weft_topic *topic, u64 bytes);   // as things are

@@ -46,6 +46,17 @@ void frame_forget_taker(FrameInfo *info)
     pthread_mutex_unlock(&taker->topic->books);
 }
 
+void frames_forget_taker(weft_publisher *publisher, FrameInfo *const *infos, int n)
+{
+    pthread_mutex_lock(&publisher->topic->books);
+    for (int i = 0; i < n; i++) {
+        ASSERT(infos[i]->taker == publisher);
+        list_remove(&publisher->taken, infos[i]);
+        infos[i]->taker = NULL;
+    }
+    pthread_mutex_unlock(&publisher->topic->books);
+}
+
 // The last hold of a frame of the reserve is gone.  It goes to the heap when a publisher has closed since.
 static void give_to_reserve(weft_topic *topic, FrameInfo *info)
 {

@@ -1,9 +1,9 @@
 // heap.c - frames of pages from one user-space heap per side.
 //
 // A heap is a list of buffers of up to 16 MiB.  A buffer is cut into frames of one size, a power of two, and has a bit
-// for each: 1 is taken.  To take a frame is to flip a bit from 0 to 1, probing word after word from a hashed place, so
-// threads seldom meet; to give it back is to flip the bit again.  No lock, unless all buffers are full.  Then, one
-// thread at a time:
+// for each: 1 is taken.  To take a frame is to flip a bit from 0 to 1, probing word after word from where the thread
+// found one last, so threads seldom meet; to give it back is to flip the bit again.  No lock, unless all buffers are
+// full.  Then, one thread at a time:
 //
 //     1. an empty buffer of this side is cut anew, for this size
 //     2. a new buffer is taken from the memory (half as large again and again, while it is refused)
@@ -72,12 +72,15 @@ typedef struct HeapSide {
     _Atomic(HeapBuffer *) buffers[BUFFERS_MOST];
     _Atomic u32           n_buffers;   // slots in use, with memory or without
     i64                   bytes, bytes_most, n_live, n_grown, n_given;      // guarded by the heap's lock
-    _Atomic i64           used, taken, freed, stolen, refused;
+    // Takers and givers are different threads, mostly, so their counters are in lines of their own.
+    _Alignas(64) _Atomic i64 taken, stolen, refused;        // for this side
+    _Alignas(64) _Atomic i64 freed;                         // of this side's buffers
 } HeapSide;
 
 struct FrameHeap {
     HeapSide        sides[WEFT_N_SIDES];
     u64             buffer_bytes;
+    bool            grows_faster;      // the caller has left the size of buffers to us
     Budget          budget;            // of memory of the process: only counts
     pthread_mutex_t lock;              // held to cut, grow, steal and give back buffers
     Bell            freed;             // rings when a frame comes back
@@ -101,14 +104,17 @@ static u64 frames_in(const HeapBuffer *buffer)
     return shift ? buffer->bytes >> shift : 0;
 }
 
-// Where a thread begins to probe: another place for each thread, and each time.
-static u64 probe_place(void)
+// The word where a thread begins to probe.  Threads begin in different ones; each goes on where it found a frame last,
+// so it takes neighbours, whose bits and infos are in the same lines of the cache.
+static u64 *probe_place(void)
 {
     static _Atomic u64   n_threads;
-    static _Thread_local u64 seed, n_probes;
-    if (seed == 0)
-        seed = 1 + atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed);
-    return random_bits(seed, n_probes++);
+    static _Thread_local u64 place;
+    static _Thread_local bool has_place;
+    if (!has_place)
+        place = random_bits(atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed), 0);
+    has_place = true;
+    return &place;
 }
 
 // The number of the bit that was flipped, or -1.
@@ -283,12 +289,13 @@ static HeapBuffer *find_slot(FrameHeap *heap, weft_side which)
     return buffer;
 }
 
-static bool grow(FrameHeap *heap, weft_side which, int shift)
+// By WANTED bytes, or by half as much again and again while it is refused.
+static bool grow_by(FrameHeap *heap, weft_side which, int shift, u64 wanted)
 {
     HeapSide *side = &heap->sides[which];
     HeapBuffer *buffer = find_slot(heap, which);
     const u64 least = (u64)1 << shift;
-    for (u64 bytes = MAX_OF(heap->buffer_bytes, least); buffer && bytes >= least; bytes = bytes / 2 / PAGE * PAGE)
+    for (u64 bytes = MAX_OF(wanted, least); buffer && bytes >= least; bytes = bytes / 2 / PAGE * PAGE)
         if (take_memory(heap, side, buffer, bytes)) {
             buffer->bytes = bytes;
             side->bytes += (i64)bytes;
@@ -299,6 +306,15 @@ static bool grow(FrameHeap *heap, weft_side which, int shift)
             return true;
         }
     return false;
+}
+
+// Memory that is not the process's own is dear: a GPU's kernel leaves for it.  So the more there is, the more is added.
+static bool grow(FrameHeap *heap, weft_side which, int shift)
+{
+    const HeapSide *side = &heap->sides[which];
+    const bool is_dear = side->memory.take && heap->grows_faster;
+    const u64 bytes = is_dear ? MIN_OF(MAX_OF((u64)side->bytes, heap->buffer_bytes), BUFFER_MOST) : heap->buffer_bytes;
+    return grow_by(heap, which, shift, bytes / PAGE * PAGE);
 }
 
 static bool cut_empty_buffer(FrameHeap *heap, weft_side which, int shift)
@@ -336,14 +352,15 @@ static FrameInfo *take_from(FrameHeap *heap, weft_side which, int shift)
 {
     HeapSide *side = &heap->sides[which];
     const u32 n = atomic_load_explicit(&side->n_buffers, memory_order_acquire);
-    const u64 place = probe_place();
+    u64 *place = probe_place();
     for (u32 i = 0; i < n; i++) {
         HeapBuffer *buffer = atomic_load_explicit(&side->buffers[i], memory_order_acquire);
         if (atomic_load_explicit(&buffer->shift, memory_order_relaxed) != shift)
             continue;
-        const int bit = take_bit(buffer, place);
+        const int bit = take_bit(buffer, *place);
         if (bit < 0)
             continue;
+        *place = (u64)bit / 64;
         if (atomic_load_explicit(&buffer->shift, memory_order_relaxed) == shift)
             return &buffer->infos[bit];
         clear_bit(buffer, (u32)bit);                        // it was cut anew in between
@@ -380,12 +397,36 @@ static weft_status refuse(FrameHeap *heap, weft_side side, u64 bytes, Error *err
     return status;
 }
 
-weft_status heap_take(FrameHeap *heap, weft_side side, u64 bytes, FrameInfo **out, Error *err)
+static int shift_of(u64 bytes)
 {
-    ASSERT(bytes > 0 && bytes <= BUFFER_MOST);
     int shift = 12;
     while ((u64)1 << shift < bytes)
         shift++;
+    return shift;
+}
+
+i64 heap_prepare(FrameHeap *heap, weft_side which, u64 bytes, i64 n_frames)
+{
+    HeapSide *side = &heap->sides[which];
+    const int shift = shift_of(bytes);
+    i64 n_there = 0;
+    pthread_mutex_lock(&heap->lock);
+    for (u32 i = 0; i < side->n_buffers; i++)
+        n_there += side->buffers[i]->shift == shift ? (i64)frames_in(side->buffers[i]) : 0;
+    while (n_there < n_frames) {
+        const i64 before = side->bytes;
+        if (!grow_by(heap, which, shift, MIN_OF((u64)(n_frames - n_there) << shift, BUFFER_MOST)))
+            break;
+        n_there += (side->bytes - before) >> shift;
+    }
+    pthread_mutex_unlock(&heap->lock);
+    return n_there;
+}
+
+weft_status heap_take(FrameHeap *heap, weft_side side, u64 bytes, FrameInfo **out, Error *err)
+{
+    ASSERT(bytes > 0 && bytes <= BUFFER_MOST);
+    const int shift = shift_of(bytes);
     FrameInfo *info = take_from(heap, side, shift);
     if (!info) {
         pthread_mutex_lock(&heap->lock);
@@ -398,7 +439,6 @@ weft_status heap_take(FrameHeap *heap, weft_side side, u64 bytes, FrameInfo **ou
     ASSERT(is_clean);                                       // else somebody wrote to a frame that was free
     (void)is_clean;
     atomic_fetch_add_explicit(&heap->sides[side].taken, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&heap->sides[info->buffer->side].used, 1, memory_order_relaxed);
     info->frame.length = info->frame.tag = 0;
     info->reserve_of = NULL;
     info->taker = NULL;
@@ -414,7 +454,6 @@ void heap_give(FrameInfo *info)
     HeapSide *side = &heap->sides[info->buffer->side];
     ASSERT(atomic_load(&info->holds) == 0);
     poison(info);
-    atomic_fetch_sub_explicit(&side->used, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&side->freed, 1, memory_order_relaxed);
     const bool was_taken = clear_bit(info->buffer, info->bit);
     ASSERT(was_taken);                                      // else it was given back twice
@@ -426,6 +465,8 @@ void heap_give(FrameInfo *info)
 
 void heap_wake(FrameHeap *heap) { bell_ring(&heap->freed); }
 
+bool heap_has_waiters(FrameHeap *heap) { return atomic_load(&heap->freed.n_waiting) > 0; }
+
 u64 heap_number(FrameHeap *heap) { return atomic_load(&heap->freed.number); }
 
 void heap_wait(FrameHeap *heap, u64 number, int time_ms) { bell_wait(&heap->freed, number, time_ms); }
@@ -434,16 +475,25 @@ void heap_wait(FrameHeap *heap, u64 number, int time_ms) { bell_wait(&heap->free
 
 FrameHeap *heap_new(const weft_flow_options *options)
 {
-    FrameHeap *heap = calloc(1, sizeof(FrameHeap));
+    FrameHeap *heap = aligned_alloc(64, (sizeof(FrameHeap) + 63) / 64 * 64);
     if (!heap)
         return NULL;
+    memset(heap, 0, sizeof(*heap));
     for (int i = 0; i < WEFT_N_SIDES; i++)
         heap->sides[i].memory = options->memory[i];
     const u64 wanted = options->buffer_bytes > 0 ? (u64)options->buffer_bytes : BUFFER_USUAL;
     heap->buffer_bytes = MAX_OF(MIN_OF(wanted, BUFFER_MOST) / PAGE * PAGE, PAGE);
+    heap->grows_faster = options->buffer_bytes == 0;
     pthread_mutex_init(&heap->lock, NULL);
     bell_init(&heap->freed);
     return heap;
+}
+
+// Of this side's buffers: what was taken there, for this side or stolen for the other.
+static i64 frames_used(const FrameHeap *heap, weft_side which)
+{
+    const HeapSide *side = &heap->sides[which], *other = &heap->sides[!which];
+    return side->taken - side->stolen + other->stolen - side->freed;
 }
 
 i64 heap_free(FrameHeap *heap)
@@ -451,7 +501,7 @@ i64 heap_free(FrameHeap *heap)
     i64 n_leaked = 0;
     for (int which = 0; which < WEFT_N_SIDES; which++) {
         HeapSide *side = &heap->sides[which];
-        n_leaked += side->used;
+        n_leaked += frames_used(heap, which);
         for (u32 i = 0; i < side->n_buffers; i++) {
             HeapBuffer *buffer = side->buffers[i];
             if (buffer->shift)
@@ -472,7 +522,7 @@ weft_heap_counts heap_counts(FrameHeap *heap, weft_side which)
     pthread_mutex_lock(&heap->lock);
     const weft_heap_counts counts = {
         .bytes = side->bytes, .bytes_most = side->bytes_most, .buffers = side->n_live,
-        .buffers_grown = side->n_grown, .buffers_given = side->n_given, .frames_used = side->used,
+        .buffers_grown = side->n_grown, .buffers_given = side->n_given, .frames_used = frames_used(heap, which),
         .frames_taken = side->taken, .frames_freed = side->freed, .frames_stolen = side->stolen,
         .refused = side->refused };
     pthread_mutex_unlock(&heap->lock);

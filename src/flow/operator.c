@@ -8,6 +8,7 @@
 
 #include "flow/run_int.h"
 #include "kernel/flow.h"
+#include "kernel/flow_pages.h"
 
 #define SAME_PLACE(field) \
     _Static_assert(offsetof(weft_round, field) == offsetof(FlowRound, field), "tile C sees the same round")
@@ -24,6 +25,9 @@ SAME_PLACE(at_end);
 SAME_PLACE(status);
 SAME_PLACE(output_bytes);
 SAME_PLACE(output_tag);
+SAME_PLACE(page_counts);
+_Static_assert(sizeof(weft_page_counts) == sizeof(FlowPageCounts) &&
+               sizeof(weft_page_counts) == PAGE_COUNTS * sizeof(i64), "and counts pages the same way");
 
 static weft_status take_input(weft_operator *op, int timeout_ms, Error *err)
 {
@@ -75,17 +79,29 @@ static void fill_round(const weft_operator *op, u32 thread, u32 n_threads, weft_
     }
 }
 
-double operator_compute(weft_operator *op, u32 thread, u32 n_threads, weft_round *round)
+void operator_note_pages(weft_operator *op, const i64 *counts)
 {
+    for (int i = 0; i < PAGE_COUNTS; i++)
+        if (counts[i])
+            atomic_fetch_add_explicit(&op->page_counts[i], counts[i], memory_order_relaxed);
+}
+
+double operator_compute(weft_operator *op, u32 thread, u32 n_threads, double began_ms, weft_round *round)
+{
+    union { weft_page_counts fields; i64 all[PAGE_COUNTS]; } counts = { .all = { 0 } };
     fill_round(op, thread, n_threads, round);
-    const double began = time_now_ms();
+    round->page_counts = &counts.fields;
     if (op->code) {
         JitTier tier;
         code_function(op->code, &tier)(round);
     } else {
         op->options.compute(round);
     }
-    const double time_ms = time_now_ms() - began;
+    round->page_counts = NULL;
+    operator_note_pages(op, counts.all);
+    if (began_ms == 0)
+        return 0;
+    const double time_ms = time_now_ms() - began_ms;
     atomic_fetch_add_explicit(&op->busy_us, (i64)(time_ms * 1000), memory_order_relaxed);
     return time_ms;
 }
@@ -116,7 +132,7 @@ weft_status operator_finish(weft_operator *op, const weft_round *round, int time
                     op->name, (unsigned long long)round->output_bytes, (unsigned long long)op->out->capacity);
     atomic_fetch_add(&op->rounds, 1);
     if (op->in)
-        weft_subscriber_release(op->input);
+        subscriber_read(op->input);
     op->in = NULL;
     op->wants_to_end = op->is_at_end ? WEFT_END_OF_STREAM : (weft_status)round->status;
     if (!op->out || round->output_bytes == 0)

@@ -3,10 +3,10 @@
 //     topic ──> entry ──> job r ──> [kernel] ──> result r ──> publish ──> topic
 //               peek      n_posted               n_done       n_published
 //
-// Up to n_slots rounds are under way at a time.  Blocks finish them in any order; they are taken back and published in
-// the order of the input.  A round is posted when it has an input frame and an empty output frame, so the kernel never
-// waits for memory.  Frames that were computed and find no room stay in their slots, and no more is posted then: that
-// is how a full topic slows down its operator.
+// Up to n_slots rounds are under way at a time: as many as keep the link busy, fewer where frames are large.  Blocks
+// finish them in any order; they are taken back and published in the order of the input.  A round is posted when it has
+// an input frame and an empty output frame, so the kernel never waits for memory.  Frames that were computed and find
+// no room stay in their slots, and no more is posted then: that is how a full topic slows down its operator.
 //
 // An operator with STATE has one round at a time, since its rounds must see each other's state in order.
 
@@ -15,7 +15,9 @@
 
 #include "flow/port_int.h"
 
-enum { SLOTS_USUAL = 256, PIECE_BYTES = 32768, PIECES_MOST = 64, PUBLISH_MOST = 64 };
+enum { SLOTS_MOST = 256, SLOTS_LEAST = 4, PIECE_BYTES = 32768, PIECES_MOST = 64, PUBLISH_MOST = 64 };
+
+#define UNDER_WAY_BYTES ((u64)16 << 20)                     // of frames: a link moves these in a third of a millisecond
 
 static u64 slot_of(const FlowPort *port, u64 round) { return round & (port->n_slots - 1); }
 
@@ -23,26 +25,38 @@ static u64 slot_of(const FlowPort *port, u64 round) { return round & (port->n_sl
 
 static size_t context_at(const FlowPort *port) { return 64 + (port->n_slots * sizeof(FlowPieces) + 63) / 64 * 64; }
 
+static u64 frame_bytes_of(const weft_operator *op)          // of the larger one
+{
+    const weft_topic *from = op->input ? op->input->topic : NULL, *to = op->output ? op->output->topic : NULL;
+    return MAX_OF(from ? from->entry.frame_bytes : 0, to ? to->entry.frame_bytes : 0);
+}
+
+// More bytes under way than the link holds would only wait, and pin memory.
+u64 port_rounds_most(const weft_operator *op)
+{
+    const u64 bytes = MAX_OF(frame_bytes_of(op), (u64)WEFT_FRAME_LEAST);
+    return op->has_state ? 1 : MAX_OF(MIN_OF(UNDER_WAY_BYTES / bytes, (u64)SLOTS_MOST), (u64)SLOTS_LEAST);
+}
+
 static void choose_shape(FlowPort *port)
 {
-    const weft_operator *op = port->op;
-    const weft_topic *from = op->input ? op->input->topic : NULL, *to = op->output ? op->output->topic : NULL;
-    const u64 bytes = MAX_OF(from ? from->entry.frame_bytes : 0, to ? to->entry.frame_bytes : 0);
-    port->n_slots = op->has_state ? 1 : SLOTS_USUAL;
-    port->n_pieces = (u32)MAX_OF(MIN_OF(bytes / PIECE_BYTES, (u64)PIECES_MOST), (u64)1);
+    port->n_slots = port_rounds_most(port->op);
+    port->n_pieces = (u32)MAX_OF(MIN_OF(frame_bytes_of(port->op) / PIECE_BYTES, (u64)PIECES_MOST), (u64)1);
 }
 
 static weft_status take_parts(FlowPort *port, FlowCard *card, Error *err)
 {
     const size_t ring = port->n_slots * sizeof(FlowJob);
+    const size_t counts = port->op->has_pages ? port->n_slots * sizeof(FlowPageCounts) : 0;
     const u64 bytes = port->op->options.context ? port->op->options.context_bytes : 0;
     void *rings;
     port->outs = calloc(port->n_slots, sizeof(FrameInfo *));
     if (!port->outs)
         return fail(err, WEFT_OUT_OF_MEMORY, NO_PLACE, "no memory for an operator");
-    TRY(card_take_mapped(card, 2 * ring, &rings, err));
+    TRY(card_take_mapped(card, 2 * ring + counts, &rings, err));
     port->jobs = rings;
     port->results = (FlowResult *)(void *)((u8 *)rings + ring);
+    port->page_counts = counts ? (FlowPageCounts *)(void *)((u8 *)rings + 2 * ring) : NULL;
     TRY(card_take_device(card, context_at(port) + bytes + 64, &port->device, err));
     return bytes ? card_copy_in(card, port->device + context_at(port), port->op->options.context, bytes, err) : WEFT_OK;
 }
@@ -56,18 +70,16 @@ weft_status port_new(weft_operator *op, int number, FlowCard *card, FlowPort **o
     port->op = op;
     port->number = number;
     choose_shape(port);
-    weft_status status = take_parts(port, card, err);
-    if (!status)
-        status = card_clear(card, card->mirror + offsetof(FlowMirror, posted) + (size_t)number * sizeof(u64),
-                            sizeof(u64), err);
+    const weft_status status = take_parts(port, card, err);
     if (status) {
         port_free(port, card);
         return status;
     }
     card->args->lines[number] = (FlowLine){
         .jobs = port->jobs, .results = port->results, .next = (u64 *)(uintptr_t)port->device,
-        .pieces = (FlowPieces *)(uintptr_t)(port->device + 64), .context = NULL, .n_slots = port->n_slots,
-        .n_pieces = port->n_pieces, .code = op->text_code };
+        .pieces = (FlowPieces *)(uintptr_t)(port->device + 64), .context = NULL,
+        .page_counts = port->page_counts, .n_slots = port->n_slots, .n_pieces = port->n_pieces,
+        .code = op->text_code };
     if (op->options.context)
         card->args->lines[number].context = (void *)(uintptr_t)(port->device + context_at(port));
     __atomic_store_n(&card->posted->posted[number], 0, __ATOMIC_RELEASE);
@@ -123,6 +135,15 @@ static weft_status take_output(FlowPort *port, const FlowResult *result, Error *
     return WEFT_OK;
 }
 
+static void take_page_counts(const FlowPort *port)
+{
+    i64 counts[PAGE_COUNTS];
+    if (!port->page_counts)
+        return;
+    memcpy(counts, &port->page_counts[slot_of(port, port->n_done)], sizeof(counts));
+    operator_note_pages(port->op, counts);
+}
+
 static weft_status take_result(FlowPort *port, const FlowResult *result, Error *err)
 {
     weft_operator *op = port->op;
@@ -132,6 +153,7 @@ static weft_status take_result(FlowPort *port, const FlowResult *result, Error *
     if (!port->has_ended) {
         atomic_fetch_add_explicit(&op->rounds, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&op->frames_in, op->input && !port->has_posted_end, memory_order_relaxed);
+        take_page_counts(port);
     }
     atomic_fetch_add_explicit(&op->busy_us, (i64)(result->time_ns / 1000), memory_order_relaxed);
     port->busy_ns += result->time_ns;
@@ -179,11 +201,7 @@ static weft_status publish(FlowPort *port, bool *has_moved, Error *err)
         atomic_fetch_add_explicit(&port->op->frames_out, n_published, memory_order_relaxed);
         *has_moved |= n_published > 0;
     }
-    if (status == WEFT_NOT_READY) {
-        error_clear(err);
-        return WEFT_OK;
-    }
-    return status;
+    return status == WEFT_NOT_READY ? WEFT_OK : status;
 }
 
 // ---- jobs -----------------------------------------------------------------------------------------------------------
@@ -279,10 +297,28 @@ static bool is_over(const FlowPort *port)
            (port->has_ended || (!op->input && atomic_load(&op->flow->is_draining)));
 }
 
+// No subscriber is left, or the topic was closed: the operator ends when the kernel has returned the frames that it
+// still reads and writes.
+static void drop_outputs(FlowPort *port, Error *err)
+{
+    error_clear(err);
+    port->has_ended = true;
+    for (; port->n_published < port->n_done; port->n_published++) {
+        FrameInfo **info = &port->outs[slot_of(port, port->n_published)];
+        if (*info)
+            weft_frame_drop(&(*info)->frame);
+        *info = NULL;
+    }
+}
+
 weft_status port_step(FlowPort *port, FlowCard *card, bool *has_moved, Error *err)
 {
     TRY(collect(port, has_moved, err));
-    TRY(publish(port, has_moved, err));
+    const weft_status published = publish(port, has_moved, err);
+    if (published == WEFT_END_OF_STREAM)
+        drop_outputs(port, err);
+    else if (published)
+        return published;
     const weft_status status = post(port, card, has_moved, err);
     if (status && status != WEFT_END_OF_STREAM)
         return status;

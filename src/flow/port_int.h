@@ -11,6 +11,7 @@ typedef struct FlowPort {
     int            number;             // of its line in FlowArgs
     FlowJob       *jobs;               // mapped, as the next
     FlowResult    *results;
+    FlowPageCounts *page_counts;       // likewise; NULL: the operator reads no frames of columns
     CuAddress      device;             // next, pieces, context
     u64            n_slots;
     u32            n_pieces;
@@ -22,6 +23,7 @@ typedef struct FlowPort {
     bool           has_ended;          // no more rounds; what comes back from now on is dropped
 } FlowPort;
 
+u64         port_rounds_most(const weft_operator *op);      // that are under way at a time: a power of two
 // The kernel is away.  The port knows the operator's place in its input; a slot's memory is zero.
 weft_status port_new(weft_operator *op, int number, FlowCard *card, FlowPort **out, Error *err);
 void        port_free(FlowPort *port, FlowCard *card);      // the kernel is away; CARD NULL: it is lost

@@ -5,8 +5,9 @@
 // meanwhile enter while it is away: the thread sends it away at a round boundary, gives each its rings, loads new code,
 // and launches again.  Rounds that were posted and that no block had begun stay where they are.
 //
-// The thread spins while rounds are under way, since a sleep costs more than a frame takes; after a while without any
-// progress it sleeps in between.  When nothing is under way it waits for a bell of a topic.
+// The thread spins while rounds are under way, since a sleep costs more than a frame takes, even a large one: 20 us
+// asked for are 75 us slept.  After a millisecond without any progress it sleeps in between, where cores are few much
+// earlier.  When nothing is under way it waits for a bell of a topic.
 //
 // An error of the driver fails the flow with the name of the call.  A kernel that was lost cannot be waited for;
 // nothing of it is touched again.  One that computes for ever is noticed by the watchdog (run.c), and keeps the flow's
@@ -21,7 +22,10 @@
 
 #include "flow/port_int.h"
 
-enum { IDLE_MS = 10, LOOK_MS = 1, SPLIT_MS = 100, SPIN_US = 50, NAP_US = 20, WAIT_MS = 100 };
+enum {
+    IDLE_MS = 10, LOOK_MS = 1, SPLIT_MS = 100, SPIN_US = 50, SPIN_BUSY_US = 1000, CORES_TO_SPIN = 4, NAP_US = 20,
+    WAIT_MS = 100
+};
 
 struct ResidentKernel {
     weft_flow     *flow;
@@ -247,9 +251,11 @@ static void end_all(ResidentKernel *resident)
 
 static void wait_a_little(const ResidentKernel *resident, u64 number, double idle_us)
 {
-    if (idle_us < SPIN_US)
+    const bool is_busy = is_under_way(resident);
+    const int spin_us = is_busy && cpu_count() >= CORES_TO_SPIN ? SPIN_BUSY_US : SPIN_US;
+    if (idle_us < spin_us)
         sched_yield();
-    else if (is_under_way(resident))
+    else if (is_busy)
         usleep(NAP_US);
     else
         bell_wait((Bell *)(uintptr_t)&resident->bell, number, WAIT_MS);

@@ -20,6 +20,26 @@ enum { ROUND_WAIT_MS = 50 };           // an operator that waits looks so often 
 
 // ---- operators of the host ------------------------------------------------------------------------------------------
 
+// Two looks at the clock are a quarter of what a frame costs its operator, where that does little.  So of short rounds
+// one in TIMED is timed, and counts for all of them.
+enum { SHORT_US = 5, TIMED = 8 };
+
+static void compute_host(weft_operator *op, weft_round *round)
+{
+    const i64 number = atomic_load_explicit(&op->rounds, memory_order_relaxed);
+    const bool is_timed = !op->is_short || number % TIMED == 0;
+    const double began_ms = is_timed ? time_now_ms() : 0;
+    const i64 since = is_timed ? (i64)(began_ms * 1000) : -(number + 1);
+    atomic_store_explicit(&op->busy_since_us, since, memory_order_relaxed);
+    const double time_ms = operator_compute(op, 0, 1, began_ms, round);
+    atomic_store_explicit(&op->busy_since_us, 0, memory_order_relaxed);
+    if (!is_timed)
+        return;
+    if (op->is_short)
+        atomic_fetch_add_explicit(&op->busy_us, (i64)(time_ms * 1000 * (TIMED - 1)), memory_order_relaxed);
+    op->is_short = time_ms * 1000 < SHORT_US;
+}
+
 static weft_status host_round(weft_operator *op, Error *err)
 {
     weft_round round;
@@ -29,9 +49,7 @@ static weft_status host_round(weft_operator *op, Error *err)
         error_clear(err);
     }
     TRY(status);
-    atomic_store(&op->busy_since_us, (i64)(time_now_ms() * 1000));
-    operator_compute(op, 0, 1, &round);
-    atomic_store(&op->busy_since_us, 0);
+    compute_host(op, &round);
     status = operator_finish(op, &round, ROUND_WAIT_MS, err);
     while (status == WEFT_NOT_READY && !atomic_load(&op->stop)) {
         error_clear(err);
@@ -97,19 +115,39 @@ static weft_status begin_operator(weft_operator *op, Error *err)
 
 // ---- the watchdog ---------------------------------------------------------------------------------------------------
 
-static const weft_operator *find_stuck(weft_flow *flow)     // with the flow's lock
+// With the flow's lock.  A round that was not timed began when it was seen first, at the latest.
+static i64 busy_since(weft_operator *op, i64 now_us)
+{
+    const i64 since = atomic_load(&op->busy_since_us);
+    if (since >= 0)
+        return since;
+    if (since != op->watched_round)
+        op->watched_since_us = now_us;
+    op->watched_round = since;
+    return op->watched_since_us;
+}
+
+// With the flow's lock, under which the error is written, too: weft_flow_wait does not wait for operators that are
+// stuck, so it may return as soon as the lock is free.
+static bool fail_if_stuck(weft_flow *flow)
 {
     const i64 now_us = (i64)(time_now_ms() * 1000), most_us = (i64)flow->options.watchdog_ms * 1000;
     const weft_operator *first = NULL;
     for (weft_operator *op = flow->operators; op; op = op->next) {
-        const i64 since = atomic_load(&op->busy_since_us);
+        const i64 since = busy_since(op, now_us);
         const bool is_stuck = since > 0 && now_us - since > most_us && !atomic_load(&op->has_ended);
         if (is_stuck && !atomic_exchange(&op->is_stuck, true) && !first)
             first = op;
         if (!is_stuck)
             atomic_store(&op->is_stuck, false);
     }
-    return first;
+    if (!first)
+        return false;
+    Error err = { 0 };
+    fail(&err, WEFT_OPERATOR_FAILED, NO_PLACE, "operator \"%s\" has computed one frame for more than %d ms",
+         first->name, flow->options.watchdog_ms);
+    flow_note_failure(flow, &err);
+    return true;
 }
 
 // Memory comes from the card, so without it even operators of the host would wait for ever.  With the flow's lock,
@@ -131,15 +169,10 @@ static void *supervise(void *context)
     pthread_mutex_lock(&flow->lock);
     while (!atomic_load(&flow->is_leaving)) {
         fail_if_card_is_lost(flow);
-        const weft_operator *stuck = find_stuck(flow);
-        if (stuck) {
-            Error err = { 0 };
-            fail(&err, WEFT_OPERATOR_FAILED, NO_PLACE, "operator \"%s\" has computed one frame for more than %d ms",
-                 stuck->name, flow->options.watchdog_ms);
+        if (fail_if_stuck(flow)) {
             pthread_mutex_unlock(&flow->lock);
-            flow_fail(flow, &err);
+            flow_wake(flow);
             pthread_mutex_lock(&flow->lock);
-            pthread_cond_broadcast(&flow->changed);
             continue;
         }
         wait_for(&flow->changed, &flow->lock, pause_ms);
@@ -163,6 +196,7 @@ weft_status weft_flow_start(weft_flow *flow, weft_error *error)
             flow->has_supervisor = thread_start(&flow->supervisor, NULL, supervise, flow) == 0;
         if (flow->options.watchdog_ms > 0 && !flow->has_supervisor)
             status = fail(error, WEFT_OUT_OF_MEMORY, NO_PLACE, "the system gives no thread for the watchdog");
+        prepare_memory(flow);
         for (weft_operator *op = flow->operators; op && status == WEFT_OK; op = op->next)
             status = begin_operator(op, error);
     }
@@ -256,6 +290,7 @@ weft_status weft_topic_new(weft_flow *flow, const char *name, const weft_topic_o
         status = fail(error, WEFT_TOO_LONG, NO_PLACE, "a flow has %d topics at most", TOPICS_MAX);
     } else {
         flow->n_topics++;
+        topic->is_fast = flow->card != NULL;
         if (flow->card && topic->options.side == WEFT_SIDE_DEVICE)
             snprintf(topic->device, sizeof(topic->device), "%s", flow->card->name);
         topic->older = atomic_load(&flow->newest);
@@ -308,8 +343,12 @@ static weft_status compile(weft_operator *op, const char *text, Error *err)
     weft_flow *flow = op->flow;
     const char *notice = NULL;
     pthread_mutex_lock(&flow->lock);
-    if (!flow->jit)
-        flow->jit = jit_new(&(JitOptions){ .prelude = kernel_flow_text });
+    if (!flow->jit) {
+        Text words = { 0 };
+        text_add(&words, "%s\n%s", kernel_flow_text, kernel_flow_pages_text);
+        flow->jit = jit_new(&(JitOptions){ .prelude = words.bytes });
+        text_free(&words);
+    }
     pthread_mutex_unlock(&flow->lock);
     Error problem = { 0 };                                  // the jit wants one, users need not
     if (jit_get(flow->jit, text, op->name, JIT_AUTO, &op->code, &notice, &problem))
@@ -395,10 +434,15 @@ weft_operator_counts weft_operator_count(weft_operator *op)
     JitTier tier = TIER_TCC;
     if (op->code)
         code_function(op->code, &tier);
-    return (weft_operator_counts){
+    weft_operator_counts counts = {
         .rounds = op->rounds, .frames_in = op->frames_in, .frames_out = op->frames_out,
         .busy_ms = (double)op->busy_us / 1000, .workers = op->workers, .waits = op->waits, .has_ended = op->has_ended,
         .is_compiled = tier == TIER_CC && !op->is_on_gpu, .is_on_gpu = op->is_on_gpu };
+    i64 pages[PAGE_COUNTS];
+    for (int i = 0; i < PAGE_COUNTS; i++)
+        pages[i] = atomic_load_explicit(&op->page_counts[i], memory_order_relaxed);
+    memcpy(&counts.pages, pages, sizeof(counts.pages));
+    return counts;
 }
 
 weft_heap_counts weft_flow_heap_counts(weft_flow *flow, weft_side side) { return heap_counts(flow->heap, side); }

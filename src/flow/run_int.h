@@ -7,7 +7,7 @@
 #include "jit/jit.h"
 #include "model/tune.h"
 
-enum { KERNEL_OPERATORS_MOST = 64 };
+enum { KERNEL_OPERATORS_MOST = 64, PAGE_COUNTS = 8 };         // the latter: words of weft_page_counts
 
 // ---- samples of round times, and the split that they suggest (split.c) ----------------------------------------------
 
@@ -29,7 +29,7 @@ struct weft_operator {
     char                  name[TOPIC_NAME_BYTES];
     weft_operator_options options;     // texts are not kept
     Code                 *code;        // of tile C
-    bool                  is_on_gpu, has_state;             // has_state: its text has the word STATE
+    bool                  is_on_gpu, has_state, has_pages;  // the latter: its text has the word STATE, COLUMN
     u32                   text_code;   // on a GPU: which of the card's texts
     weft_subscriber      *input;       // NULL: a source
     weft_publisher       *output;      // NULL: a sink
@@ -43,21 +43,26 @@ struct weft_operator {
     pthread_t             thread;      // HOST
     bool                  has_thread, has_begun;            // guarded by the flow's lock
     _Atomic u32           stop;
-    _Atomic i64           busy_since_us;                    // in a round since then; 0: in none
+    _Atomic i64           busy_since_us;                    // in a round since then; 0: in none; below: which, untimed
+    i64                   watched_round, watched_since_us;  // the watchdog's: an untimed round, and when it was seen
+    bool                  is_short;    // HOST: its rounds are so short that one in a few is timed
     _Atomic bool          has_ended, is_stuck;
     _Atomic i64           rounds, frames_in, frames_out, busy_us, waits;
+    _Atomic i64           page_counts[PAGE_COUNTS];         // as the words of weft_page_counts
     _Atomic int           workers;
 };
 
 // Gets what the next round needs: a frame of the input, an empty one for the output.  NOT_READY: not within the time.
 // END_OF_STREAM: there is no next round.
 weft_status operator_prepare(weft_operator *op, int timeout_ms, Error *err);
-// The part of worker THREAD.  Returns how long it took; fills ROUND with what the operator has set.
-double      operator_compute(weft_operator *op, u32 thread, u32 n_threads, weft_round *round);
+// The part of worker THREAD, which begins now; BEGAN_MS 0: it is not timed.  Returns how long it took; fills ROUND with
+// what the operator has set.
+double      operator_compute(weft_operator *op, u32 thread, u32 n_threads, double began_ms, weft_round *round);
 // After the last worker: lets go of the input and publishes what the round gave.  NOT_READY: the topic is full, and
 // operator_publish must be called until it says otherwise.  END_OF_STREAM: that was the last round.
 weft_status operator_finish(weft_operator *op, const weft_round *round, int timeout_ms, Error *err);
 weft_status operator_publish(weft_operator *op, int timeout_ms, Error *err);
+void        operator_note_pages(weft_operator *op, const i64 *counts);      // adds PAGE_COUNTS of a round
 void        operator_close(weft_operator *op);              // leaves its topics; safe to call twice
 
 // ---- the flow (state.c) ---------------------------------------------------------------------------------------------
@@ -89,6 +94,7 @@ struct weft_flow {
 };
 
 void flow_fail(weft_flow *flow, const Error *error);        // the first counts; all operators end
+void flow_note_failure(weft_flow *flow, const Error *error);                // with the flow's lock; flow_wake follows
 void flow_wake(weft_flow *flow);                            // all who wait look again
 // The operator leaves its topics and counts as ended.  STATUS other than END_OF_STREAM fails the flow.
 void flow_operator_ended(weft_operator *op, weft_status status, const Error *error);
@@ -114,6 +120,11 @@ Bell       *resident_bell(ResidentKernel *resident);
 weft_status choose_device(weft_flow *flow, Error *err);
 // Whether OP runs on the flow's GPU; compiles its TEXT then.  Fails where the GPU was asked for and cannot.
 weft_status choose_place(weft_operator *op, const char *text, const weft_topic *from, const weft_topic *to, Error *err);
+
+// ---- memory before the start (prepare.c) ----------------------------------------------------------------------------
+
+// On a GPU, memory for the frames that the flow's topics may hold.  With the flow's lock; no operator has begun.
+void prepare_memory(weft_flow *flow);
 
 // How many workers each of N operators gets, all of N_WORKERS together; at least one each.
 void split_workers(weft_operator *const *operators, int n, int n_workers, u64 round, bool is_untuned, int *workers);

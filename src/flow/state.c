@@ -9,13 +9,19 @@ void flow_wake(weft_flow *flow)
     heap_wake(flow->heap);
 }
 
-void flow_fail(weft_flow *flow, const Error *error)
+void flow_note_failure(weft_flow *flow, const Error *error)
 {
-    pthread_mutex_lock(&flow->lock);
+    ASSERT(mutex_is_held(&flow->lock));
     if (!flow->error.status)
         flow->error = *error;
     atomic_store(&flow->stop, 1);
     pthread_cond_broadcast(&flow->changed);
+}
+
+void flow_fail(weft_flow *flow, const Error *error)
+{
+    pthread_mutex_lock(&flow->lock);
+    flow_note_failure(flow, error);
     pthread_mutex_unlock(&flow->lock);
     flow_wake(flow);
 }

@@ -90,6 +90,35 @@ static int patience_left(const Patience *patience, int most)
     return left <= 0 ? 0 : (int)MIN_OF(left + 1, most);
 }
 
+// ---- looking again instead of sleeping ------------------------------------------------------------------------------
+// Frames of a GPU come every few microseconds, and a thread that sleeps costs those that wake it a call of the system.
+
+enum { SPIN_US = 50, CORES_TO_SPIN = 4, PAUSES = 16 };
+
+typedef struct Spinning { double until_ms; } Spinning;      // 0: it was not begun
+
+// True: the caller looks again after a pause, and does not sleep yet.
+static bool spins_on(const weft_topic *topic, Spinning *spinning)
+{
+    if (!topic->is_fast || cpu_count() < CORES_TO_SPIN)
+        return false;
+    const double now_ms = time_now_ms();
+    if (spinning->until_ms == 0)
+        spinning->until_ms = now_ms + SPIN_US / 1e3;
+    return now_ms < spinning->until_ms;
+}
+
+static void pause_a_little(void)                            // a microsecond or less
+{
+    for (int i = 0; i < PAUSES; i++) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+    }
+}
+
 // ---- what is kept: with the topic's lock ----------------------------------------------------------------------------
 
 static void drop_oldest(weft_topic *topic)
@@ -129,6 +158,15 @@ static void wake_writers(weft_topic *topic)
 {
     if (topic->n_waiting_writers > 0)
         pthread_cond_broadcast(&topic->can_write);
+}
+
+// A full topic has frames for its readers, so its writers sleep on until half of it is free: one call of the system for
+// many frames.
+static void wake_writers_for_room(weft_topic *topic)
+{
+    const u64 n_unread = topic->published - topic->read_to;
+    if (topic->options.bytes_max > 0 || 2 * n_unread <= (u64)topic->options.frames_max)
+        wake_writers(topic);
 }
 
 static void wake_readers(weft_topic *topic)
@@ -234,11 +272,8 @@ weft_status weft_publisher_open(weft_topic *topic, weft_publisher **publisher, w
 
 bool publisher_is_over(weft_publisher *publisher)
 {
-    weft_topic *topic = publisher->topic;
-    pthread_mutex_lock(&topic->lock);
-    const bool is = topic->is_closed || !publisher->is_open || atomic_load(topic->stop);
-    pthread_mutex_unlock(&topic->lock);
-    return is;
+    const weft_topic *topic = publisher->topic;
+    return atomic_load(&topic->is_closed) || !atomic_load(&publisher->is_open) || atomic_load(topic->stop);
 }
 
 // Memory is short: no topic of the flow keeps frames that all have read.
@@ -252,19 +287,22 @@ static void drop_retained(weft_topic *any)
     }
 }
 
+// NULL: ERR says why.
 static FrameInfo *take_frame(weft_topic *topic, Error *err)
 {
     FrameInfo *info = NULL;
     if (heap_take(topic->heap, side_of(topic), topic->entry.frame_bytes, &info, err) == WEFT_OK)
         return info;
     info = reserve_take(topic);
+    if (!info) {
+        drop_retained(topic);
+        error_clear(err);
+        if (heap_take(topic->heap, side_of(topic), topic->entry.frame_bytes, &info, err))
+            info = reserve_take(topic);
+    }
     if (info)
-        return info;
-    drop_retained(topic);
-    error_clear(err);
-    if (heap_take(topic->heap, side_of(topic), topic->entry.frame_bytes, &info, err) == WEFT_OK)
-        return info;
-    return reserve_take(topic);
+        error_clear(err);
+    return info;
 }
 
 weft_status weft_publisher_take(weft_publisher *publisher, int timeout_ms, weft_frame **frame, weft_error *error)
@@ -272,30 +310,26 @@ weft_status weft_publisher_take(weft_publisher *publisher, int timeout_ms, weft_
     weft_topic *topic = publisher->topic;
     const Patience patience = patience_of(timeout_ms);
     *frame = NULL;
-    error_clear(error);
     owned_adopt(&publisher->owned);
     for (;;) {
+        error_clear(error);
         if (publisher_is_over(publisher))
             return fail_ended(topic, error);
         const u64 number = heap_number(topic->heap);
-        Error refusal = { 0 };
-        FrameInfo *info = take_frame(topic, &refusal);
+        FrameInfo *info = take_frame(topic, error);
         if (info) {
             frame_note_taker(info, publisher);
             *frame = &info->frame;
             return WEFT_OK;
         }
         const int time_ms = patience_left(&patience, slice_of(topic));
-        if (time_ms == 0) {
-            if (error)
-                *error = refusal;
-            return refusal.status;
-        }
+        if (time_ms == 0)
+            return WEFT_OUT_OF_MEMORY;
         heap_wait(topic->heap, number, time_ms);
     }
 }
 
-// Stores the entry, then releases the offset that covers it; with the topic's lock.
+// Stores the entry, then releases the offset that covers it; with the topic's lock.  The caller wakes readers.
 static void append(weft_topic *topic, const weft_publisher *publisher, FrameInfo *info)
 {
     const u64 offset = topic->published;
@@ -306,11 +340,10 @@ static void append(weft_topic *topic, const weft_publisher *publisher, FrameInfo
     topic->kept[slot_of(topic, offset)] = (KeptFrame){ info, info->frame.length };
     topic->bytes_kept += info->frame.length;
     topic->published++;
-    atomic_fetch_add_explicit(&topic->frames_published, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->bytes_published, (i64)info->frame.length, memory_order_relaxed);
+    topic->frames_published++;
+    topic->bytes_published += (i64)info->frame.length;
     link_store(topic->link, side_of(topic), &topic->index[slot_of(topic, offset)], &entry, sizeof(entry));
     link_release(topic->link, side_of(topic), &topic->tail, offset + 1);
-    wake_readers(topic);
     if (topic->n_subscribers == 0)
         drop_read(topic, false);                            // no other call will
 }
@@ -320,7 +353,9 @@ static weft_status wait_for_room(weft_publisher *publisher, u64 bytes, int timeo
 {
     weft_topic *topic = publisher->topic;
     const Patience patience = patience_of(timeout_ms);
-    for (bool has_waited = false;; has_waited = true) {
+    Spinning spinning = { 0 };
+    bool has_waited = false;
+    for (;;) {
         if (topic->is_closed || !publisher->is_open || atomic_load(topic->stop))
             return fail_ended(topic, err);
         drop_read(topic, false);
@@ -329,8 +364,15 @@ static weft_status wait_for_room(weft_publisher *publisher, u64 bytes, int timeo
         const int time_ms = patience_left(&patience, slice_of(topic));
         if (time_ms == 0)
             return fail(err, WEFT_NOT_READY, NO_PLACE, "topic \"%s\" is full", topic->entry.name);
+        if (spins_on(topic, &spinning)) {
+            pthread_mutex_unlock(&topic->lock);
+            pause_a_little();
+            pthread_mutex_lock(&topic->lock);
+            continue;
+        }
         if (!has_waited)
             atomic_fetch_add(&topic->waits_for_room, 1);
+        has_waited = true;
         topic->n_waiting_writers++;
         wait_for(&topic->can_write, &topic->lock, time_ms);
         topic->n_waiting_writers--;
@@ -351,6 +393,7 @@ weft_status weft_publisher_publish(weft_publisher *publisher, const weft_frame *
     if (status == WEFT_OK) {
         frame_forget_taker(info_of(frame));
         append(topic, publisher, info_of(frame));
+        wake_readers(topic);
     }
     pthread_mutex_unlock(&topic->lock);
     if (status == WEFT_OK)
@@ -443,18 +486,53 @@ weft_status weft_subscriber_open(weft_topic *topic, weft_start start, weft_subsc
     return WEFT_OK;
 }
 
-void weft_subscriber_release(weft_subscriber *subscriber)
+// Drops the frames that all subscribers have read, and wakes the threads that wait for this.
+static void tidy(weft_subscriber *subscriber)
 {
     weft_topic *topic = subscriber->topic;
-    if (!subscriber->has_frame)
-        return;
-    subscriber->has_frame = false;
-    link_release(topic->link, subscriber->side, &subscriber->done, ++subscriber->offset);
+    subscriber->n_untidied = 0;
     pthread_mutex_lock(&topic->lock);
     drop_read(topic, false);
-    wake_writers(topic);
+    wake_writers_for_room(topic);
     pthread_mutex_unlock(&topic->lock);
     ring(topic);
+}
+
+// The publishers' side sees how far a subscriber is whenever it publishes.  So a subscriber need not take the topic's
+// lock for every frame: it does where others wait, when it has read all there is, and after so many frames.
+enum { UNTIDIED_MOST = 16 };
+
+static bool has_waiters(const weft_topic *topic)
+{
+    for (int i = 0; i < COUNT_OF(topic->bells); i++) {
+        const Bell *bell = atomic_load_explicit(&topic->bells[i], memory_order_acquire);
+        if (bell && atomic_load(&bell->n_waiting) > 0)
+            return true;
+    }
+    return atomic_load(&topic->n_waiting_writers) > 0 || heap_has_waiters(topic->heap);
+}
+
+static void read_one(weft_subscriber *subscriber)
+{
+    weft_topic *topic = subscriber->topic;
+    const int most = topic->options.bytes_max > 0 ? 1 : MIN_OF(topic->options.frames_max / 4, UNTIDIED_MOST);
+    subscriber->has_frame = false;
+    link_release(topic->link, subscriber->side, &subscriber->done, ++subscriber->offset);
+    if (++subscriber->n_untidied >= most || has_waiters(topic))
+        tidy(subscriber);
+}
+
+void subscriber_read(weft_subscriber *subscriber)
+{
+    if (subscriber->has_frame)
+        read_one(subscriber);
+}
+
+void weft_subscriber_release(weft_subscriber *subscriber)
+{
+    subscriber_read(subscriber);
+    if (subscriber->n_untidied > 0)
+        tidy(subscriber);
 }
 
 // Copies entries from OFFSET on, as many as are there and fit a page.  False: there is none.
@@ -494,11 +572,22 @@ static weft_status fail_damaged(const weft_topic *topic, u64 offset, Error *err)
                 (unsigned long long)offset, topic->entry.name);
 }
 
+// What the publisher wrote is in the cache of its core, or of none: it is on its way while the caller is at the frame
+// before.
+static void fetch_ahead(const weft_subscriber *subscriber, const IndexEntry *entry)
+{
+    if (entry + 1 >= subscriber->page + subscriber->page_n)
+        return;
+    __builtin_prefetch((const void *)(uintptr_t)entry[1].frame);
+    __builtin_prefetch((const void *)(uintptr_t)entry[1].data);
+}
+
 static weft_status hand_out(weft_subscriber *subscriber, const IndexEntry *entry, const weft_frame **frame, u64 *offset,
                             Error *err)
 {
     if (!is_whole(entry, subscriber->offset))
         return fail_damaged(subscriber->topic, subscriber->offset, err);
+    fetch_ahead(subscriber, entry);
     subscriber->has_frame = true;
     *frame = &((const FrameInfo *)(uintptr_t)entry->frame)->frame;
     if (offset)
@@ -538,19 +627,29 @@ weft_status weft_subscriber_next(weft_subscriber *subscriber, int timeout_ms, co
     *frame = NULL;
     error_clear(error);
     owned_adopt(&subscriber->owned);
-    weft_subscriber_release(subscriber);
-    for (bool is_first = true;; is_first = false) {
+    if (subscriber->has_frame)
+        read_one(subscriber);
+    Spinning spinning = { 0 };
+    bool is_first = true;
+    for (;;) {
         if (atomic_load(topic->stop))
             return fail_ended(topic, error);
         const IndexEntry *entry = find_entry(subscriber, subscriber->offset);
         if (entry)
             return hand_out(subscriber, entry, frame, offset, error);
+        if (subscriber->n_untidied > 0)
+            tidy(subscriber);
         if (link_acquire(topic->link, subscriber->side, &topic->end) <= subscriber->offset)
             return tell_end(topic, error);
         const int time_ms = patience_left(&patience, slice_of(topic));
         if (time_ms == 0)
             return fail(error, WEFT_NOT_READY, NO_PLACE, "topic \"%s\" has no frame yet", topic->entry.name);
+        if (spins_on(topic, &spinning)) {
+            pause_a_little();
+            continue;
+        }
         wait_for_frame(subscriber, time_ms, is_first);
+        is_first = false;
     }
 }
 
@@ -576,40 +675,51 @@ void subscriber_done(weft_subscriber *subscriber, u64 offset)
     weft_topic *topic = subscriber->topic;
     subscriber->offset = offset;
     link_release(topic->link, subscriber->side, &subscriber->done, offset);
-    pthread_mutex_lock(&topic->lock);
-    drop_read(topic, false);
-    wake_writers(topic);
-    pthread_mutex_unlock(&topic->lock);
-    ring(topic);
+    tidy(subscriber);
 }
 
 FrameInfo *publisher_take_now(weft_publisher *publisher)
 {
-    Error refusal = { 0 };
-    FrameInfo *info = take_frame(publisher->topic, &refusal);
+    FrameInfo *info = take_frame(publisher->topic, NULL);
     if (info)
         frame_note_taker(info, publisher);
     return info;
+}
+
+// How many of N, in order, the topic has room for; with its lock.
+static int count_fitting(const weft_topic *topic, FrameInfo *const *infos, int n)
+{
+    const u64 bytes_max = (u64)topic->options.bytes_max;
+    u64 n_unread = topic->published - topic->read_to, bytes = topic->bytes_kept - topic->bytes_read;
+    int n_fit = 0;
+    for (; n_fit < n && n_unread < (u64)topic->options.frames_max; n_fit++, n_unread++) {
+        bytes += infos[n_fit]->frame.length;
+        if (n_unread > 0 && bytes_max > 0 && bytes > bytes_max)
+            break;
+    }
+    return n_fit;
 }
 
 weft_status publisher_publish_many(weft_publisher *publisher, FrameInfo *const *infos, int n, int *n_published,
                                    Error *err)
 {
     weft_topic *topic = publisher->topic;
-    weft_status status = WEFT_OK;
+    *n_published = 0;
+    if (publisher_is_over(publisher))
+        return fail_ended(topic, err);
     pthread_mutex_lock(&topic->lock);
-    for (*n_published = 0; *n_published < n; ++*n_published) {
-        FrameInfo *info = infos[*n_published];
-        status = wait_for_room(publisher, info->frame.length, 0, err);
-        if (status)
-            break;
-        frame_forget_taker(info);
-        append(topic, publisher, info);
+    if (!topic->is_closed) {
+        drop_read(topic, false);
+        *n_published = count_fitting(topic, infos, n);
+        frames_forget_taker(publisher, infos, *n_published);
+        for (int i = 0; i < *n_published; i++)
+            append(topic, publisher, infos[i]);
+        wake_readers(topic);
     }
     pthread_mutex_unlock(&topic->lock);
     if (*n_published > 0)
         ring(topic);
-    return status;
+    return *n_published < n ? WEFT_NOT_READY : WEFT_OK;
 }
 
 void weft_subscriber_close(weft_subscriber *subscriber)

@@ -161,7 +161,7 @@ static void compute_item(VirtualKernel *kernel, int worker)
 {
     WorkItem *item = &kernel->vector[worker];
     if (item->op)
-        item->time_ms = operator_compute(item->op, item->thread, item->n_threads, &item->round);
+        item->time_ms = operator_compute(item->op, item->thread, item->n_threads, time_now_ms(), &item->round);
 }
 
 static void wait_for_workers(VirtualKernel *kernel)

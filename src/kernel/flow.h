@@ -40,6 +40,7 @@ typedef struct FlowRound {             // weft_round of weft_flow.h, field by fi
     u32         thread, n_threads;
     u32         at_end, status;
     u64         output_bytes, output_tag;
+    struct FlowPageCounts *page_counts;                     // flow_pages.h
 } FlowRound;
 
 #ifndef __CUDACC__

@@ -7,8 +7,13 @@
 // has the same address on both; what only the kernel writes and reads is in device memory.  Order:
 //
 //     the host    writes a job, then releases `posted`;     it reads a result after it acquired its `ready`
-//     the kernel  acquires `posted`, then reads jobs and the frames that they name; writes the output frame, a fence
-//                 for the whole system, then the result, then releases `ready`
+//     the kernel  acquires `posted`, then reads jobs and the frames that they name; writes the output frame, then the
+//                 result, then releases `ready` for the whole system
+//
+// The thread that releases `ready` has written the result itself: bytes, tag, status.  The frame is the work of all
+// threads of its block, which a barrier orders before it; a release covers what its thread has seen in this way, so no
+// fence comes between.  Other blocks of a round have a fence and add to n_done, which the last block sees before it
+// writes the result.
 
 #ifndef WEFT_KERNEL_FLOW_ARGS_H
 #define WEFT_KERNEL_FLOW_ARGS_H
@@ -17,7 +22,8 @@ enum {
     FLOW_OPERATORS_MOST = 64,
     FLOW_BLOCKS_MOST = 1024,
     FLOW_NO_HOME = 255,                // of the work vector: the block has no operator of its own
-    FLOW_LEFT_IDLE = 1, FLOW_LEFT_ASKED = 2, FLOW_LEFT_TURN = 3
+    FLOW_LEFT_IDLE = 1, FLOW_LEFT_ASKED = 2, FLOW_LEFT_TURN = 3,
+    FLOW_ORDER_NONE = 0, FLOW_ORDER_OP_BITS = 8, FLOW_ORDER_BITS = 16
 };
 
 typedef struct FlowJob {               // 64 bytes; the host writes
@@ -39,14 +45,17 @@ typedef struct FlowResult {            // 64 bytes; the kernel writes
 typedef struct FlowPieces {            // of a round that several blocks share; the kernel's own
     u32 n_done, status, has_ended, spare;
     u64 output_bytes, output_tag, began_ns;
+    FlowPageCounts page_counts;
 } FlowPieces;
 
 typedef struct FlowLine {              // an operator; the host writes it while no kernel runs
     const FlowJob *jobs;
     FlowResult    *results;
     FlowPieces    *pieces;             // device memory, one for each slot
-    u64           *next;               // device memory: the next piece that no block has taken
+    u64           *next;               // device memory: the next piece to hand out, as the last launch left it
     void          *context;            // device memory
+    FlowPageCounts *page_counts;       // mapped, one for each slot, written before its result; NULL: the text reads no
+                                       // frames of columns
     u64            n_slots;            // a power of two
     u32            n_pieces;           // of a round: so many blocks may share a frame; 0: there is no such operator
     u32            code;               // which text
@@ -67,11 +76,11 @@ typedef struct FlowSaid {              // mapped; the kernel writes
     u64 spare[5];
 } FlowSaid;
 
-typedef struct FlowMirror {            // device memory: what block 0 saw, for the other blocks
-    u32 is_leaving, n_left;            // zeroed before each launch
-    u32 n_busy, spare;                 // blocks inside an operator
-    u64 posted[FLOW_OPERATORS_MOST];
-    u32 vector[FLOW_BLOCKS_MOST];
+typedef struct FlowMirror {            // device memory, the kernel's own; zeroed before a launch
+    u32 is_leaving, n_left;
+    u32 spare[30];
+    u32 idle[FLOW_BLOCKS_MOST / 32];   // a bit for each block that waits for an order
+    u64 orders[FLOW_BLOCKS_MOST];      // from the lowest bit on: operator, how many pieces, the first one's number + 1
 } FlowMirror;
 
 typedef struct FlowArgs {              // mapped; the host writes it while no kernel runs

@@ -3,7 +3,9 @@
 //     source ──> [0] ──> op ──> [1] ──> relay ──> [2] ──> op ──> [3] ──> sink         C(GC)2; without relay C(G)2C
 //
 // The tag of a frame is the time at which the source let it go, which operators hand on, so the sink knows how long it
-// took.  Where the DEVICE side is depends on the flow: threads, or a kernel that stays on a GPU.
+// took (of small frames, every eighth).  Frames of the first moments are not counted: the kernel comes, pages and
+// tables of addresses are touched for the first time.  Where the DEVICE side is depends on the flow: threads, or a
+// kernel that stays on a GPU.
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,21 +14,35 @@
 
 #include "lab/flow_lab.h"
 
-enum { BYTES_IN_FLIGHT = 64 << 20, FRAMES_IN_FLIGHT = 64, TOPICS_MAX = 2 * FLOW_OPS_MAX + 1 };
+enum {
+    BYTES_IN_FLIGHT = 16 << 20,
+    FRAMES_IN_FLIGHT = 512,
+    WARM_PART = 4,
+    TOPICS_MAX = 2 * FLOW_OPS_MAX + 1,
+    TIMED_BYTES = 65536, // of smaller frames, one in TIMED is timed: a look at the clock is a part of what they cost
+    TIMED = 8,
+    APART = 128, // bytes between what two threads write: not in one line of the cache, nor in two that come together
+};
 
-typedef struct FrameStream {  // of one chain; shared by its source and its sink
+typedef struct FrameStream { // of one chain; shared by its source and its sink
     const FlowTrial *trial;
     double measure_ms;
-    double began_ms, ended_ms;
-    i64 n_sent;
-    _Atomic i64 n_seen;
+    double started_ms, began_ms;       // began: when it was warm; the source's, read by others when all is over
+    _Atomic u64 began_ns;              // the same for the sink; 0: not yet
+    char apart[APART];
+    i64 n_sent; // the source's
+    char apart_too[APART];
+    _Atomic i64 n_seen; // the sink's, as all that follows
+    double ended_ms;    // of the last frame that was timed
+    i64 n_warm;         // seen since the first frame that was timed and let go when all was warm
+    i64 n_counted;      // of these, up to the last frame that was timed
     FlowLog log;
     u64 seen;
 } FrameStream;
 
-static u64 now_ns(void)
+static u64 in_ns(double time_ms)
 {
-    return (u64)(time_now_ms() * 1e6);
+    return (u64)(time_ms * 1e6);
 }
 
 // ---- where operators run --------------------------------------------------------------------------------------------
@@ -55,23 +71,49 @@ double flow_note_place(FlowLab *flow, weft_flow *own)
 
 // ---- operators of the host ------------------------------------------------------------------------------------------
 
+// A quarter of the measurement's time comes before it; where frames are numbered, all of them count.
+static void note_time(FrameStream *stream, double now_ms)
+{
+    if (stream->n_sent == 0)
+        stream->started_ms = now_ms;
+    if (stream->began_ms > 0 ||
+        (!stream->trial->n_frames_max && now_ms - stream->started_ms < stream->measure_ms / WARM_PART))
+        return;
+    stream->began_ms = now_ms;
+    atomic_store(&stream->began_ns, in_ns(now_ms));
+}
+
+static bool is_timed(const FrameStream *stream)
+{
+    const FlowTrial *trial = stream->trial;
+    return trial->is_alone || trial->n_frames_max || trial->frame_bytes >= TIMED_BYTES || stream->n_sent % TIMED == 0;
+}
+
+// The tag is when the frame was let go; 0 where it was not timed.
+static void let_go(FrameStream *stream, weft_round *round)
+{
+    const double now_ms = time_now_ms();
+    note_time(stream, now_ms);
+    round->output_tag = in_ns(now_ms);
+    if (!stream->trial->n_frames_max && stream->began_ms > 0 && now_ms - stream->began_ms >= stream->measure_ms)
+        round->status = WEFT_END_OF_STREAM;
+}
+
 static void source(weft_round *round)
 {
     FrameStream *stream = round->context;
     const FlowTrial *trial = stream->trial;
     while (trial->is_alone && atomic_load(&stream->n_seen) < stream->n_sent)
         sched_yield();
-    if (stream->n_sent == 0)
-        stream->began_ms = time_now_ms();
     if (trial->input)
         memcpy(round->output, trial->input, trial->frame_bytes);
     else
         flow_touch(round->output, trial->frame_bytes, (u64)stream->n_sent);
+    if (is_timed(stream))
+        let_go(stream, round);
     round->output_bytes = trial->frame_bytes;
-    round->output_tag = now_ns();
     stream->n_sent++;
-    const bool is_late = time_now_ms() - stream->began_ms >= stream->measure_ms;
-    if (trial->n_frames_max ? stream->n_sent >= trial->n_frames_max : is_late)
+    if (trial->n_frames_max && stream->n_sent >= trial->n_frames_max)
         round->status = WEFT_END_OF_STREAM;
 }
 
@@ -89,9 +131,16 @@ static void sink(weft_round *round)
     stream->seen += flow_look(round->input, round->input_bytes);
     if (stream->trial->output)
         memcpy(stream->trial->output, round->input, round->input_bytes);
-    stream->ended_ms = time_now_ms();
-    flow_log_add(&stream->log, (double)(now_ns() - round->tag) / 1000);
-    atomic_fetch_add(&stream->n_seen, 1);
+    const u64 began_ns = atomic_load(&stream->began_ns);
+    const bool is_first = stream->n_warm == 0 && began_ns > 0 && round->tag >= began_ns;
+    if (is_first || stream->n_warm > 0)
+        stream->n_warm++;
+    if (stream->n_warm > 0 && round->tag > 0) {
+        stream->ended_ms = time_now_ms();
+        stream->n_counted = stream->n_warm;
+        flow_log_add(&stream->log, (double)(in_ns(stream->ended_ms) - round->tag) / 1000);
+    }
+    atomic_store_explicit(&stream->n_seen, stream->n_seen + 1, memory_order_release);
 }
 
 // ---- a chain --------------------------------------------------------------------------------------------------------
@@ -167,15 +216,16 @@ static void chain_figures(const Chain *chain, double n_launches, FlowFigures *fi
     const double seconds = (stream->ended_ms - stream->began_ms) / 1000;
     double busy_ms = 0, waits = 0;
     // One kernel, or none at all, for the whole stream: nothing is asked for frame by frame.
-    flow_sum_up(stream->trial, &stream->log, atomic_load(&stream->n_seen), seconds, n_launches, figures);
+    flow_sum_up(stream->trial, &stream->log, stream->n_counted, seconds, n_launches, figures);
     for (int i = 0; i < chain->n_ops; i++) {
         const weft_operator_counts counts = weft_operator_count(chain->ops[i]);
         busy_ms += counts.busy_ms / MAX_OF(counts.workers, 1);
         waits += (double)counts.waits;
         figures->workers = counts.workers;
     }
-    figures->busy = seconds > 0 ? busy_ms / 1000 / seconds : 0;
-    figures->waits = figures->n_frames ? waits / (double)figures->n_frames : 0;
+    const double all_ms = stream->ended_ms - stream->started_ms;
+    figures->busy = all_ms > 0 ? busy_ms / all_ms : 0;      // operators count from the first frame on
+    figures->waits = stream->n_sent ? waits / (double)stream->n_sent : 0;
 }
 
 static weft_status run_ours(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err)
@@ -216,7 +266,7 @@ static weft_status run_two(FlowPair *pair, Chain *chains, int n, Error *err)
         const weft_operator_counts counts = weft_operator_count(chains[i].ops[0]);
         began_ms = i == 0 ? stream->began_ms : MIN_OF(began_ms, stream->began_ms);
         ended_ms = MAX_OF(ended_ms, stream->ended_ms);
-        bytes += (double)stream->n_seen * (double)pair->frame_bytes;
+        bytes += (double)stream->n_counted * (double)pair->frame_bytes;
         pair->workers[i] = counts.workers;
         pair->round_us[i] =
             counts.rounds ? counts.busy_ms * 1000 / (double)counts.rounds / MAX_OF(counts.workers, 1) : 0;

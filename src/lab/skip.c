@@ -1,21 +1,20 @@
 // skip.c - see skip.h.
 //
-// A bloom filter has 4 bits for each different value that a page can hold, and two hash functions: 15 % of the values
-// that are not there seem to be.  More bits would skip more pages and cost more than they save, as an index entry
-// crosses the link, too.
+// The index of a page is that of flow's frames of columns (flow/page_index.h).
 
 #include <math.h>
 
+#include "flow/page_index.h"
 #include "lab/set_query.h"
 #include "lab/skip.h"
 
-enum { BITS_PER_VALUE = 4, BLOOM_WORDS_MAX = SKIP_PAGE_MOST / 4 * BITS_PER_VALUE / 64, MIN_MAX_BYTES = 8 };
+enum { BLOOM_WORDS_MAX = SKIP_PAGE_MOST / 4 * 4 / 64, MIN_MAX_BYTES = 8 };   // 4 bits a value; 4 bytes each
 
 typedef struct SkipPage {
     i32 values[SKIP_PAGE_MOST / 4];
-    i32 min, max;
+    FlowPageEntry entry;
     u64 bloom[BLOOM_WORDS_MAX];
-    u32 bloom_bits;  // a power of two
+    u32 bloom_bits;
 } SkipPage;
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
@@ -23,48 +22,16 @@ typedef struct SkipPage {
 static u32 bloom_bits_of(int column, u32 n_rows)
 {
     const u32 n_values = set_query_columns[column].n_values;
-    const u32 n_different = n_values && n_values < n_rows ? n_values : n_rows;
-    u32 bits = 64;
-    while (bits < n_different * BITS_PER_VALUE)
-        bits *= 2;
-    return MIN_OF(bits, (u32)BLOOM_WORDS_MAX * 64);
-}
-
-static u64 bloom_hash(i32 value)
-{
-    u64 x = (u64)(u32)value * 0x9E3779B97F4A7C15u;
-    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
-    return x ^ x >> 32;
-}
-
-static void bloom_add(SkipPage *page, i32 value)
-{
-    const u64 hash = bloom_hash(value);
-    const u32 mask = page->bloom_bits - 1, a = (u32)hash & mask, b = (u32)(hash >> 32) & mask;
-    page->bloom[a / 64] |= (u64)1 << a % 64;
-    page->bloom[b / 64] |= (u64)1 << b % 64;
-}
-
-static bool bloom_has(const SkipPage *page, i32 value)
-{
-    const u64 hash = bloom_hash(value);
-    const u32 mask = page->bloom_bits - 1, a = (u32)hash & mask, b = (u32)(hash >> 32) & mask;
-    return page->bloom[a / 64] >> a % 64 & page->bloom[b / 64] >> b % 64 & 1;
+    const u32 n_bits = page_bloom_bits(n_values && n_values < n_rows ? n_values : n_rows);
+    return MIN_OF(n_bits, (u32)BLOOM_WORDS_MAX * 64);
 }
 
 static void make_page(const SkipTable *table, u64 first, u32 n_rows, int column, SkipPage *page)
 {
     page->bloom_bits = bloom_bits_of(column, n_rows);
-    memset(page->bloom, 0, page->bloom_bits / 8);
-    page->min = INT32_MAX;
-    page->max = INT32_MIN;
-    for (u32 i = 0; i < n_rows; i++) {
-        const i32 value = set_query_value(table->seed, first + i, column);
-        page->values[i] = value;
-        page->min = MIN_OF(page->min, value);
-        page->max = MAX_OF(page->max, value);
-        bloom_add(page, value);
-    }
+    for (u32 i = 0; i < n_rows; i++)
+        page->values[i] = set_query_value(table->seed, first + i, column);
+    page_index(FLOW_PAGE_i32, page->values, n_rows, &page->entry, page->bloom, page->bloom_bits);
 }
 
 // ---- which pages are alive ------------------------------------------------------------------------------------------
@@ -72,10 +39,10 @@ static void make_page(const SkipTable *table, u64 first, u32 n_rows, int column,
 static bool is_alive_by_min_max(const SkipTerm *term, const SkipPage *page)
 {
     for (int i = 0; i < term->n_ranges; i++) {
-        const SkipRange *range = &term->ranges[i];
-        if (term->is_not && range->low <= page->min && page->max <= range->high)
+        const u64 low = flow_key_i64_(term->ranges[i].low), high = flow_key_i64_(term->ranges[i].high);
+        if (term->is_not && low <= page->entry.min && page->entry.max <= high)
             return false;  // all of its values are excluded
-        if (!term->is_not && range->low <= page->max && page->min <= range->high)
+        if (!term->is_not && flow_range_may_hold_(&page->entry, low, high))
             return true;
     }
     return term->is_not;
@@ -92,7 +59,7 @@ static bool has_only_points(const SkipTerm *term)
 static bool is_alive_by_bloom(const SkipTerm *term, const SkipPage *page)
 {
     for (int i = 0; i < term->n_ranges; i++)
-        if (bloom_has(page, term->ranges[i].low))
+        if (flow_bloom_may_hold_(page->bloom, page->bloom_bits, FLOW_PAGE_i32, flow_key_i64_(term->ranges[i].low)))
             return true;
     return false;
 }

@@ -9,10 +9,11 @@
 
 #include "jit/jit_int.h"
 #include "kernel/flow.h"
+#include "kernel/flow_pages.h"
 #include "kernel/flow_args.h"
 #include "kernel/kernel.h"
 
-enum { CODES_MOST = 256 };
+enum { CODES_MOST = 256, BLOCKS_MOST = 32 };               // the bits of the one lane's word
 
 struct FakeFlow { TccCode codes[CODES_MOST]; int n_codes; };
 
@@ -44,8 +45,10 @@ static void end_if_dead(void)
 #define FLOW_BARRIER_()             ((void)0)
 #define FLOW_WARP_()                ((void)0)
 #define FLOW_BALLOT_(is)            ((is) ? 1u : 0u)
+#define FLOW_COUNT_(mask)           ((u32)__builtin_popcount(mask))
 #define FLOW_FROM_(value, lane)     ((void)(lane), (value))
 #define FLOW_FENCE_()               ((void)0)            // all below are strong enough
+#define FLOW_FENCE_HERE_()          ((void)0)
 #define FLOW_DISPATCH_(code, round) dispatch(code, round)
 
 static void dispatch(u32 code, FlowRound *round)
@@ -65,20 +68,19 @@ static u64 flow_acquire_(const u64 *word) { return __atomic_load_n(word, __ATOMI
 static u32 flow_acquire_32_(const u32 *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 static void flow_release_(u64 *word, u64 value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 static void flow_release_32_(u32 *word, u32 value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+static void flow_store_(u64 *word, u64 value) { flow_release_(word, value); }
+static u32 flow_exchange_32_(u32 *word, u32 value) { return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL); }
+static void flow_or_32_(u32 *word, u32 value) { __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL); }
 static u32 flow_add_(u32 *word, u32 value) { return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL); }
 static u32 flow_first_(u32 mask) { return (u32)__builtin_ctz(mask); }
-
-static u64 flow_swap_if_(u64 *word, u64 old, u64 value)
-{
-    __atomic_compare_exchange_n(word, &old, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    return old;
-}
 
 static u32 flow_swap_if_32_(u32 *word, u32 old, u32 value)
 {
     __atomic_compare_exchange_n(word, &old, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     return old;
 }
+
+static void flow_add_64_(u64 *word, u64 value) { __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL); }
 
 static void flow_max_(u64 *word, u64 value)
 {
@@ -116,7 +118,10 @@ static weft_status load_one(const char *text, size_t length, TccCode *code, Erro
     const char *at = strstr(own, "OPERATOR(");
     if (at)
         sscanf(at, "OPERATOR(%95[^)])", name);
-    const weft_status status = tcc_build(&(KernelText){ kernel_flow_text, own, name }, code, err);
+    Text words = { 0 };
+    text_add(&words, "%s\n%s", kernel_flow_text, kernel_flow_pages_text);
+    const weft_status status = tcc_build(&(KernelText){ words.bytes, own, name }, code, err);
+    text_free(&words);
     free(own);
     return status;
 }
@@ -165,8 +170,8 @@ static void *block_body(void *context)
 static void *launch_body(void *context)
 {
     FakeLaunch *launch = context;
-    pthread_t threads[64];
-    FakeBlock blocks[64];
+    pthread_t threads[BLOCKS_MOST];
+    FakeBlock blocks[BLOCKS_MOST];
     for (u32 b = 0; b < launch->n_blocks; b++) {
         blocks[b] = (FakeBlock){ launch, b };
         if (pthread_create(&threads[b], NULL, block_body, &blocks[b]))
@@ -184,7 +189,7 @@ void fake_flow_launch(const FakeFlow *flow, const void *args, u32 n_blocks, cons
 {
     FakeLaunch *launch = malloc(sizeof(*launch));
     pthread_t thread;
-    if (!launch || n_blocks > 64)
+    if (!launch || n_blocks > BLOCKS_MOST)
         abort();
     *launch = (FakeLaunch){ flow, args, n_blocks, dead, ended, context };
     if (pthread_create(&thread, NULL, launch_body, launch))

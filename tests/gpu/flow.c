@@ -241,6 +241,100 @@ static void source_and_sink_on_the_gpu(void)
     weft_flow_free(flow);
 }
 
+// ---- frames of columns ----------------------------------------------------------------------------------------------
+
+static const weft_page_column table_columns[] = {
+    { WEFT_PAGE_I32, 0 }, { WEFT_PAGE_I64, 512 }, { WEFT_PAGE_F64, 0 } };              // day, customer, amount
+
+// What a plain scan finds: the amounts of some days, how many pages of 512 rows there are, and how many have such days.
+typedef struct Table { int64_t n_frames, damaged; double by_day; int64_t n_pages, n_day_pages; } Table;
+
+static void make_table(weft_round *round)
+{
+    Table *table = round->context;
+    weft_pages pages;
+    round->status = weft_pages_begin(round->output, round->output_capacity, table_columns, 3, &pages, NULL);
+    int32_t *day = weft_pages_column(&pages, 0);
+    int64_t *customer = weft_pages_column(&pages, 1);
+    double *amount = weft_pages_column(&pages, 2);
+    const uint64_t n = pages.rows_max - 100;                // the last page is not full
+    uint64_t last_match = UINT64_MAX;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t row = round->offset * n + i;
+        day[i] = (int32_t)(row / 500);
+        customer[i] = (int64_t)(row * 2654435761u % 100000);
+        amount[i] = (double)(row % 100);
+        if (day[i] < 30 || day[i] > 33)
+            continue;
+        table->by_day += amount[i];
+        table->n_day_pages += i / 512 != last_match;
+        last_match = i / 512;
+    }
+    table->n_pages += 3 * (int64_t)((n + 511) / 512);
+    round->output_bytes = weft_pages_finish(&pages, n);
+    if (table->damaged == (int64_t)round->offset)
+        ((uint8_t *)round->output)[64 + 9] ^= 4;
+    round->status = (int64_t)round->offset + 1 < table->n_frames ? WEFT_OK : WEFT_END_OF_STREAM;
+}
+
+static void add_up_amounts(weft_round *round)
+{
+    for (uint64_t i = 0; i < round->input_bytes / sizeof(double); i++)
+        *(double *)round->context += ((const double *)round->input)[i];
+}
+
+static const char days_text[] = "OPERATOR(days)\n{\n    COLUMN(i32, day, 0);  COLUMN(f64, amount, 2);\n"
+                                "    OUTPUT(f64, out);  PARAMS(i32, days);\n    f64 sum = 0;\n"
+                                "    EACH_PAGE(p, day, MAY_HOLD(day, p, days[0], days[1])) {\n"
+                                "        VALUES(i32, d, day, p);  VALUES(f64, x, amount, p);\n"
+                                "        EACH_ROW(i, day, p) if (days[0] <= d[i] && d[i] <= days[1]) sum += x[i];\n"
+                                "    }\n    SUM_WORKERS(f64, out, sum);\n}\n";
+// One customer of 100,000, in the middle of every page's range.
+static const char one_text[] = "OPERATOR(one)\n{\n    COLUMN(i64, customer, 1);\n"
+                                  "    EACH_PAGE(p, customer, MAY_HOLD(customer, p, 50000, 50000)) {\n"
+                                  "        VALUES(i64, c, customer, p);\n"
+                                  "        EACH_ROW(i, customer, p) if (c[i] == -1) FAIL_WITH(2);\n    }\n}\n";
+
+static weft_status read_table(Table *table, int64_t frame_bytes)
+{
+    static const int32_t days[] = { 30, 33 };
+    weft_flow *flow = new_flow((weft_flow_options){ 0 });
+    weft_topic *topic = new_topic(flow, 0, frame_bytes, WEFT_SIDE_HOST),
+               *partial = new_topic(flow, 1, frame_bytes, WEFT_SIDE_HOST);
+    double sum = 0;
+    add(flow, NULL, (weft_operator_options){ .name = "table", .compute = make_table, .context = table }, topic);
+    weft_operator *by_day = add(flow, topic, (weft_operator_options){
+        .name = "days", .tile_c = days_text, .context = (void *)(uintptr_t)days, .context_bytes = sizeof(days),
+        .side = WEFT_SIDE_DEVICE }, partial);
+    weft_operator *one = add(flow, topic, (weft_operator_options){ .name = "one", .tile_c = one_text,
+                                                                   .side = WEFT_SIDE_DEVICE }, NULL);
+    add(flow, partial, (weft_operator_options){ .name = "sink", .compute = add_up_amounts, .context = &sum }, NULL);
+    const weft_status status = weft_flow_run(flow, &err);
+    const weft_operator_counts counts = weft_operator_count(by_day), few = weft_operator_count(one);
+    if (!status) {
+        expect(counts.is_on_gpu && sum == table->by_day && sum > 0, "pages give the sum of a plain scan");
+        expect(counts.pages.pages == table->n_pages, "the pages of all columns are counted");
+        expect(counts.pages.pages_asked == 2 * table->n_day_pages, "those of matching days are read, of two columns");
+        expect(counts.pages.pages_by_range == table->n_pages / 3 - table->n_day_pages &&
+                   counts.pages.pages_by_bloom == 0, "minimum and maximum rule out the others");
+        expect(counts.pages.bytes_asked + counts.pages.bytes_by_range < counts.pages.bytes, "and bytes are counted");
+        expect(few.pages.pages_asked + few.pages.pages_by_bloom + few.pages.pages_by_range == table->n_pages / 3 &&
+                   few.pages.pages_by_bloom > table->n_pages / 3 / 2, "filters rule out most pages of one value");
+    }
+    weft_flow_free(flow);
+    return status;
+}
+
+static void frames_of_columns(void)
+{
+    for (int64_t bytes = 32768; bytes <= 262144; bytes *= 2) {              // one block for a frame, and up to eight
+        Table table = { .n_frames = 40, .damaged = -1 };
+        ok(read_table(&table, bytes), "frames of columns");
+    }
+    Table table = { .n_frames = 40, .damaged = 7 };
+    expect(read_table(&table, 65536) == WEFT_CORRUPT, "a damaged frame fails its operator");
+}
+
 // ---- coming and going -----------------------------------------------------------------------------------------------
 
 static void publish(weft_publisher *publisher, int n)
@@ -314,18 +408,56 @@ static void enters_while_it_runs(void)
     weft_flow_free(flow);
 }
 
-// Every buffer is one frame, so the heap grows again and again under the kernel.
+// What topics may hold is there before the first frame, so nothing sends the kernel away.
+static void memory_is_there_before(int64_t frame_bytes, int frames_max, int64_t bytes_max)
+{
+    weft_flow *flow = new_flow((weft_flow_options){ .memory = { { .bytes_max = bytes_max } } });
+    const weft_topic_options options = { .frame_bytes = frame_bytes, .frames_max = frames_max };
+    weft_topic *in = NULL, *out = NULL;
+    Source source = { .n_frames = 40 };
+    Sink sink = { 0 };
+    ok(weft_topic_new(flow, "in", &options, &in, &err), "a topic of large frames");
+    ok(weft_topic_new(flow, "out", &options, &out, &err), "and another");
+    add(flow, NULL, source_of(&source), in);
+    add(flow, in, copy_on_device(), out);
+    add(flow, out, sink_of(&sink), NULL);
+    ok(weft_flow_start(flow, &err), "started");
+    const weft_heap_counts before = weft_flow_heap_counts(flow, WEFT_SIDE_HOST);
+    ok(weft_flow_wait(flow, 20000, &err), "all frames were computed");
+    const weft_heap_counts after = weft_flow_heap_counts(flow, WEFT_SIDE_HOST);
+    expect(sink.n_frames == 40 && !sink.has_gap, "and none is lost");
+    if (bytes_max > 0) {
+        expect(after.bytes <= bytes_max, "a limit below what topics may hold is kept");
+    } else {
+        expect(before.bytes >= 2 * frames_max * frame_bytes, "memory for what topics may hold");
+        expect(after.buffers_grown == before.buffers_grown, "and no more was wanted");
+        expect(weft_flow_gpu_counts(flow).left_asked == 0, "so the kernel stayed");
+    }
+    weft_flow_free(flow);
+}
+
+static void memory_before(void)
+{
+    memory_is_there_before(1 << 20, 8, 0);
+    memory_is_there_before(4 << 20, 4, 0);
+    memory_is_there_before(1 << 20, 8, 12 << 20);
+}
+
+// Every buffer is one frame, so the heap grows again and again under the kernel: for topics that were made before the
+// start it would have grown before.
 static void memory_grows_under_it(void)
 {
     weft_flow *flow = new_flow((weft_flow_options){ .buffer_bytes = 4096 });
+    ok(weft_flow_start(flow, &err), "started without topics");
     weft_topic *in = new_topic(flow, 0, 4096, WEFT_SIDE_HOST), *out = new_topic(flow, 1, 4096, WEFT_SIDE_DEVICE);
     Source source = { .n_frames = 80 };
     Total total = { 0 };
-    add(flow, NULL, source_of(&source), in);
-    add(flow, in, copy_on_device(), out);
     add(flow, out, (weft_operator_options){ .name = "count", .tile_c = count_text, .context = &total,
                                             .context_bytes = sizeof(total), .side = WEFT_SIDE_DEVICE }, NULL);
-    ok(weft_flow_run(flow, &err), "memory grows while the kernel runs");
+    add(flow, in, copy_on_device(), out);
+    add(flow, NULL, source_of(&source), in);
+    ok(weft_flow_wait(flow, 20000, &err), "memory grows while the kernel runs");
+    expect(weft_flow_heap_counts(flow, WEFT_SIDE_HOST).buffers_grown > 4, "buffer after buffer");
     expect(total.n == 80 && total.gaps == 0, "nothing is lost meanwhile");
     weft_flow_free(flow);
     flow = new_flow((weft_flow_options){ .memory = { { .bytes_max = 16384 }, { .bytes_max = 8192 } },
@@ -387,6 +519,49 @@ static void operator_stops(void)
     weft_flow_free(flow);
 }
 
+// Rounds that are under way when the output is closed write to their frames; these are no other's until they have.
+static void an_output_is_closed(void)
+{
+    static const char late_text[] = "OPERATOR(late)\n{\n    OUTPUT(u32, out);\n    u32 k = (u32)N_ITEMS(u32) | 1;\n"
+                                    "    for (u32 i = 0; i < 8000000; i++) {\n"                 // 0.1 s
+                                    "        k ^= k << 13;\n        k ^= k >> 17;\n        k ^= k << 5;\n    }\n"
+                                    "    EACH_ITEM(i, CAPACITY(u32)) out[i] = k | 1;\n    EMIT(u32, 1);\n}\n";
+    enum { FRAMES = 6, MOST = 32 };
+    weft_flow *flow = new_flow((weft_flow_options){ .memory = { { .bytes_max = MOST * 4096 } },
+                                                    .buffer_bytes = MOST * 4096 });
+    weft_topic *in = new_topic(flow, 0, 4096, WEFT_SIDE_HOST), *other = new_topic(flow, 2, 4096, WEFT_SIDE_HOST), *out;
+    Source source = { .n_frames = FRAMES };
+    weft_subscriber *reader;
+    weft_frame *frames[MOST];
+    int n = 0;
+    weft_publisher *publisher;
+    bool is_touched = false;
+    ok(weft_topic_new(flow, "full", &(weft_topic_options){ .frame_bytes = 4096, .frames_max = 1 }, &out, &err),
+       "a topic for one frame");
+    ok(weft_subscriber_open(out, WEFT_START_OLDEST, &reader, &err), "that nobody reads");
+    ok(weft_publisher_open(other, &publisher, &err), "a publisher of another topic");
+    add(flow, NULL, source_of(&source), in);
+    weft_operator *op = add(flow, in, (weft_operator_options){ .name = "late", .tile_c = late_text,
+                                                               .side = WEFT_SIDE_DEVICE }, out);
+    ok(weft_flow_start(flow, &err), "started");
+    for (int i = 0; i < 20000 && weft_operator_count(op).rounds < 2; i++)
+        usleep(1000);                                       // the second finds no room
+    weft_topic_close(out);
+    for (int i = 0; i < 5000 && !weft_operator_count(op).has_ended; i++)
+        usleep(1000);
+    expect(weft_operator_count(op).has_ended, "the operator ends");
+    for (; n < MOST && weft_publisher_take(publisher, 0, &frames[n], NULL) == WEFT_OK; n++)
+        memset(frames[n]->data, 0, frames[n]->capacity);
+    expect(n > MOST / 2, "most frames are free then");
+    usleep(300000);
+    for (int i = 0; i < n; i++)
+        is_touched |= ((const uint32_t *)frames[i]->data)[0] != 0;
+    expect(!is_touched, "and no round of it writes to frames that others have taken since");
+    weft_publisher_close(publisher);
+    weft_subscriber_close(reader);
+    weft_flow_free(flow);
+}
+
 static void a_host_thread_dies(void)
 {
     weft_flow *flow = new_flow((weft_flow_options){ 0 });
@@ -401,30 +576,59 @@ static void a_host_thread_dies(void)
     weft_flow_free(flow);
 }
 
-static void an_operator_fails_or_hangs(void)
+// For about a second, on a GPU and with tcc.  A compiler drops a loop whose result is not used, even one over a
+// volatile variable that is a thread's own (ptxas does), so the result is one that no compiler can know to be 0 never.
+static const char slow_text[] = "OPERATOR(slow)\n{\n    u32 k = (u32)N_ITEMS(u32) | 1;\n"
+                                "    for (u32 i = 0; i < 80000000; i++) {\n"
+                                "        k ^= k << 13;\n        k ^= k >> 17;\n        k ^= k << 5;\n    }\n"
+                                "    if (k == 0) FAIL_WITH(1);\n}\n";
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void an_operator_fails(weft_status said, weft_status expected)
 {
     static const char bad_text[] = "OPERATOR(bad)\n{\n    if (R->offset == 10) FAIL_WITH(PARAM_STATUS);\n"
                                    "    EMIT(i32, R->offset < 20 ? 1 : CAPACITY(i32) + 1);\n}\n";
-    static const char slow_text[] = "OPERATOR(slow)\n{\n    volatile u32 k = 0;\n"         // about a second
-                                    "    while (k < 100000000) k++;\n}\n";
     char text[TEXT_BYTES];
-    for (int times = 0; times < 3; times++) {
-        weft_flow *flow = new_flow((weft_flow_options){ .watchdog_ms = times < 2 ? 60000 : 100, .stop_ms = 60000 });
-        weft_topic *in = new_topic(flow, 0, 4096, WEFT_SIDE_HOST), *out = new_topic(flow, 1, 4096, WEFT_SIDE_HOST);
-        Source source = { .n_frames = times < 2 ? 40 : 1 };
-        snprintf(text, sizeof(text), "#define PARAM_STATUS %d\n%s", times ? 0 : (int)WEFT_OUT_OF_RANGE, bad_text);
-        add(flow, NULL, source_of(&source), in);
-        if (times < 2)
-            add(flow, in, (weft_operator_options){ .name = "bad", .tile_c = text, .side = WEFT_SIDE_DEVICE }, out);
-        else
-            add(flow, in, (weft_operator_options){ .name = "slow", .tile_c = slow_text, .side = WEFT_SIDE_DEVICE },
-                NULL);
-        const weft_status status = weft_flow_run(flow, &err);
-        expect(status == (times ? WEFT_OPERATOR_FAILED : WEFT_OUT_OF_RANGE), "an operator fails the flow");
-        expect(strstr(err.message, times < 2 ? "\"bad\"" : "\"slow\" has computed one frame for more") != NULL,
-               "and is named");
-        weft_flow_free(flow);
-    }
+    weft_flow *flow = new_flow((weft_flow_options){ .watchdog_ms = 60000, .stop_ms = 60000 });
+    weft_topic *in = new_topic(flow, 0, 4096, WEFT_SIDE_HOST), *out = new_topic(flow, 1, 4096, WEFT_SIDE_HOST);
+    Source source = { .n_frames = 40 };
+    snprintf(text, sizeof(text), "#define PARAM_STATUS %d\n%s", (int)said, bad_text);
+    add(flow, NULL, source_of(&source), in);
+    add(flow, in, (weft_operator_options){ .name = "bad", .tile_c = text, .side = WEFT_SIDE_DEVICE }, out);
+    expect(weft_flow_run(flow, &err) == expected, "an operator fails the flow");
+    expect(strstr(err.message, "\"bad\"") != NULL, "and is named");
+    weft_flow_free(flow);
+}
+
+static void an_operator_hangs(void)
+{
+    enum { WATCHDOG_MS = 100 };
+    weft_flow *flow = new_flow((weft_flow_options){ .watchdog_ms = WATCHDOG_MS, .stop_ms = 60000 });
+    weft_topic *in = new_topic(flow, 0, 4096, WEFT_SIDE_HOST);
+    Source source = { .n_frames = 1 };
+    add(flow, NULL, source_of(&source), in);
+    weft_operator *op = add(flow, in, (weft_operator_options){ .name = "slow", .tile_c = slow_text,
+                                                               .side = WEFT_SIDE_DEVICE }, NULL);
+    const double began_ms = now_ms();
+    expect(weft_flow_run(flow, &err) == WEFT_OPERATOR_FAILED, "an operator that hangs fails the flow");
+    expect(strstr(err.message, "\"slow\" has computed one frame for more") != NULL, "and is named, too");
+    while (!weft_operator_count(op).has_ended && now_ms() - began_ms < 60000)
+        usleep(1000);
+    expect(now_ms() - began_ms > 2 * WATCHDOG_MS, "it was slow enough to be noticed");
+    weft_flow_free(flow);
+}
+
+static void an_operator_fails_or_hangs(void)
+{
+    an_operator_fails(WEFT_OUT_OF_RANGE, WEFT_OUT_OF_RANGE);
+    an_operator_fails(WEFT_OK, WEFT_OPERATOR_FAILED);       // it says that there is more than the frame holds
+    an_operator_hangs();
 }
 
 static void is_refused(void)
@@ -601,11 +805,14 @@ int main(void)
     part("chains", chains);
     part("state and end", state_and_end);
     part("source and sink on the GPU", source_and_sink_on_the_gpu);
+    part("frames of columns", frames_of_columns);
     part("leaves when idle and comes back", leaves_when_idle_and_comes_back);
     part("enters while it runs", enters_while_it_runs);
+    part("memory is there before", memory_before);
     part("memory grows under it", memory_grows_under_it);
     part("stops while busy", stops_in_both_ways);
     part("an operator stops", operator_stops);
+    part("an output is closed", an_output_is_closed);
     part("a host thread dies", a_host_thread_dies);
     part("an operator fails or hangs", an_operator_fails_or_hangs);
     part("is refused", is_refused);

@@ -479,6 +479,39 @@ TEST(flow_the_watchdog_reports_an_operator_that_hangs)
     }
 }
 
+static void *poll_until_it_ends(void *flow)
+{
+    weft_status status;
+    while ((status = weft_flow_wait(flow, 0, NULL)) == WEFT_NOT_READY)
+        continue;
+    return (void *)(intptr_t)status;
+}
+
+// The operator that hangs is the only one that is left, so a thread that finds it stuck must find the error, too.
+TEST(flow_all_who_wait_for_a_flow_that_hangs_get_its_error)
+{
+    enum { TIMES = 20, POLLERS = 3 };
+    for (int t = 0; t < TIMES; t++) {
+        weft_flow *flow = new_flow((weft_flow_options){ .watchdog_ms = 10 });
+        weft_topic *topic = new_topic(flow, "a");
+        Source source = { .n_frames = 4 };
+        pthread_t threads[POLLERS];
+        atomic_store(&may_go_on, false);
+        link_operator(flow, topic, (weft_operator_options){ .name = "slow", .compute = hang_at_3 }, NULL);
+        link_operator(flow, NULL, from_source(&source), topic);
+        CHECK_OK(weft_flow_start(flow, &err), err);
+        for (int i = 0; i < POLLERS; i++)
+            CHECK_INT(pthread_create(&threads[i], NULL, poll_until_it_ends, flow), 0);
+        for (int i = 0; i < POLLERS; i++) {
+            void *status;
+            pthread_join(threads[i], &status);
+            CHECK_STATUS((weft_status)(intptr_t)status, WEFT_OPERATOR_FAILED);
+        }
+        atomic_store(&may_go_on, true);
+        weft_flow_free(flow);
+    }
+}
+
 // ---- the split of workers -------------------------------------------------------------------------------------------
 
 static void sleep_share(weft_round *round)                  // takes its time in inverse proportion to its workers
