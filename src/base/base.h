@@ -209,6 +209,7 @@ bool        temp_set_directory(TempSpace *space, const char *directory);    // f
 void        temp_get_directory(TempSpace *space, Text *text);
 void        temp_set_limit(TempSpace *space, i64 bytes);    // or TEMP_LIMIT_AUTO; 0: nothing may go there
 i64         temp_limit(const TempSpace *space);
+i64         temp_most(TempSpace *space);                // bytes that all blocks together may have now
 i64         temp_used(const TempSpace *space);
 // Zeroed, whole pages.  TEMP_LIMIT when that is reached, DISK_FULL, or why the file could not be made.
 weft_status temp_alloc(TempSpace *space, size_t bytes, void **out, Error *err);

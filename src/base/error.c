@@ -111,5 +111,8 @@ void error_clear(Error *err)
 {
     if (!err)
         return;
-    *err = (Error){ .status = WEFT_OK, .sqlstate = "00000", .position = -1 };
+    err->status = WEFT_OK;                                  // field by field: texts are long, and this is called often
+    memcpy(err->sqlstate, "00000", sizeof("00000"));
+    err->message[0] = err->hint[0] = '\0';
+    err->position = -1;
 }

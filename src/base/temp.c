@@ -91,10 +91,24 @@ static i64 half_of_disk(const char *directory, i64 used)
     return available / 2 < 9e18 ? (i64)(available / 2) : INT64_MAX;
 }
 
+static i64 most_now(const TempSpace *space, const char *directory, i64 used)
+{
+    const i64 limit = atomic_load(&space->limit);
+    return limit == TEMP_LIMIT_AUTO ? half_of_disk(directory, used) : limit;
+}
+
+i64 temp_most(TempSpace *space)
+{
+    Text directory = { 0 };
+    temp_get_directory(space, &directory);
+    const i64 most = most_now(space, directory.bytes, temp_used(space));
+    text_free(&directory);
+    return most;
+}
+
 static weft_status take_space(TempSpace *space, const char *directory, i64 bytes, Error *err)
 {
-    const i64 used = atomic_fetch_add(&space->used, bytes), limit = atomic_load(&space->limit);
-    const i64 most = limit == TEMP_LIMIT_AUTO ? half_of_disk(directory, used) : limit;
+    const i64 used = atomic_fetch_add(&space->used, bytes), most = most_now(space, directory, used);
     if (used <= most && bytes <= most - used) return WEFT_OK;
     atomic_fetch_sub(&space->used, bytes);
     fail(err, WEFT_TEMP_LIMIT, -1, "temp_limit reached: %lld KiB more wanted, %lld of %lld KiB in use in \"%s\"",

@@ -25,6 +25,8 @@ typedef struct SlotWorker {            // of one slot
     int           chunk;               // what columns and params are set for; -1: none
     u64           n_used, n_room;      // rows or groups in state, and how many fit
     u64           first_used;          // rows: n_used when the push began
+    u64           n_counted;           // only_counts: rows that are not in the run's rows_out yet
+    u64           n_to_count;          // and such rows of the last tile, whose numbers lie in state
     u64           n_slots;             // hash: of args.groups
     u64          *group_keys;          // hash: by group, for merging and growing
     Segment      *segments;
@@ -141,9 +143,57 @@ static bool is_enough_of_push(const SlotWorker *worker)
     return limit >= 0 && !worker->status && worker->n_used - worker->first_used >= (u64)limit;
 }
 
+static bool cpu_is_enough(const Device *device, const Launch *launch)
+{
+    const CpuRun *run = launch->memory;
+    (void)device;
+    return launch->limit >= 0 && (i64)atomic_load_explicit(&run->rows_out, memory_order_relaxed) >= launch->limit;
+}
+
+#define COUNT_STEP ((u64)1 << 20)      // rows that a worker counts by itself
+#define COUNT_MOST ((u64)1 << 54)      // more rows do not fit anywhere, and sums of a few of these do not overflow
+
+static u64 count_of(const SlotWorker *worker, u64 row)
+{
+    u64 product = 1;
+    for (int s = 0; s < worker->run->launch->woven->n_state && product < COUNT_MOST; s++)
+        if (__builtin_mul_overflow(product, ((const u64 *)worker->args.state[s])[row], &product)) return COUNT_MOST;
+    return MIN_OF(product, COUNT_MOST);
+}
+
+static void count_last_rows(SlotWorker *worker)
+{
+    const bool is_one_each = worker->run->launch->woven->n_state == 0;
+    if (is_one_each) worker->n_counted += worker->n_to_count;
+    for (u64 row = 0; row < worker->n_to_count && !is_one_each; row++)
+        worker->n_counted = MIN_OF(worker->n_counted + count_of(worker, row), COUNT_MOST);
+    worker->n_to_count = 0;
+}
+
+static void add_counted(SlotWorker *worker)
+{
+    _Atomic u64 *rows_out = &worker->run->rows_out;
+    count_last_rows(worker);
+    if (atomic_load_explicit(rows_out, memory_order_relaxed) < COUNT_MOST)
+        atomic_fetch_add_explicit(rows_out, worker->n_counted, memory_order_relaxed);
+    worker->n_counted = 0;
+}
+
+// Rows are written over those before, which are counted by then.
+static u64 count_rows(SlotWorker *worker, u32 n_rows)
+{
+    ASSERT(n_rows <= worker->n_room);
+    count_last_rows(worker);
+    if (worker->n_counted >= COUNT_STEP) add_counted(worker);
+    worker->n_to_count = n_rows;
+    if (cpu_is_enough(NULL, worker->run->launch)) worker->args.cancel = &now;
+    return 0;
+}
+
 static u64 rows_room(KernelArgs *args, u32 n_rows)
 {
     SlotWorker *worker = args->host;
+    if (worker->run->launch->only_counts) return count_rows(worker, n_rows);
     if (is_enough_of_push(worker)) args->cancel = &now;
     if (worker->n_used + n_rows > worker->n_room) {
         const u64 wanted = MAX_OF(worker->n_room * 2, worker->n_used + n_rows);
@@ -601,6 +651,7 @@ static void run_rows(SlotWorker *worker, u64 at, u32 row_first, u32 row_end)
     if (run->launch->sink != SINK_GROUPS) {
         keep_segment(worker, at, first);
         atomic_fetch_add_explicit(&run->rows_out, worker->n_used - first, memory_order_relaxed);
+        add_counted(worker);
     }
     check_failed(worker);
     if (!worker->status && is_full(worker)) {
@@ -868,13 +919,6 @@ static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
     if (to) to->morsels[TIER_CC]++;
 }
 
-static bool cpu_is_enough(const Device *device, const Launch *launch)
-{
-    const CpuRun *run = launch->memory;
-    (void)device;
-    return launch->limit >= 0 && (i64)atomic_load_explicit(&run->rows_out, memory_order_relaxed) >= launch->limit;
-}
-
 static weft_status cpu_finish(Device *device, Launch *launch, Error *err)
 {
     CpuRun     *run = launch->memory;
@@ -887,6 +931,7 @@ static weft_status cpu_finish(Device *device, Launch *launch, Error *err)
         status = run->runs                      ? merge_runs(run, err)
                  : launch->sink == SINK_GROUPS ? merge_groups(run)
                                                : merge_rows(run, err);
+    if (launch->only_counts) launch->out.rows_out = atomic_load(&run->rows_out);
     if (status && !err->status) *err = first_open(run)->error;
     launch->out.time_ms = time_now_ms() - run->start_ms;
     return status;

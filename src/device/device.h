@@ -255,6 +255,8 @@ typedef struct Launch {
     int               n_slots;         // threads that may push at once
     Team              team;            // and that may merge what they left
     i64               limit;           // rows: enough when this many are there; -1: all
+    bool              only_counts;     // rows: none is kept.  out.rows_out is the sum over all rows of the product of
+                                       // their outputs, numbers from 1 on; where LIMIT is reached, of some.  CPU only
     Budget           *budget;
     u64               group_bytes;     // a worker's table of groups above this goes to a temporary file; 0: never
     Jit              *jit;             // for kernels that serve several queries; NULL: this one runs by itself

@@ -36,7 +36,9 @@ typedef struct Copy {
 Frames *frames_new(u64 bytes);
 void    frames_free(Frames *frames);
 bool    frames_take(Frames *frames, u64 bytes, u64 *at);
-bool    frames_take_free(Frames *frames, u64 bytes, u64 *at);  // the same, but nothing makes way
+// The same for what is large and soon given back: at the other end of the pool, away from what stays.  Not EVICTS:
+// nothing makes way for it.
+bool    frames_take_high(Frames *frames, u64 bytes, bool evicts, u64 *at);
 void    frames_clear(Frames *frames);                           // evicts all copies that are not held; the next frames
                                                                 // are taken from the beginning
 void    frames_give(Frames *frames, u64 at, u64 bytes);        // BYTES as taken

@@ -52,8 +52,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
     const Woven *woven = launch->woven;
     const int    n_chunks = launch->source->n_chunks;
     *run = (GpuRun){ .gpu = gpu, .launch = launch };
-    pthread_mutex_init(&run->wake_lock, NULL);
-    pthread_cond_init(&run->woken, NULL);
+    sem_init(&run->woken, 0, 0);
     run->wants = calloc((size_t)n_chunks + 1, sizeof *run->wants);
     run->slot_at = calloc((size_t)woven->n_state + 1, sizeof *run->slot_at);
     run->cells = calloc((size_t)woven->n_state + 1, sizeof *run->cells);
@@ -81,8 +80,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
 static void free_run(GpuRun *run)
 {
     ASSERT(!run->has_block && !run->is_attached);
-    pthread_cond_destroy(&run->woken);
-    pthread_mutex_destroy(&run->wake_lock);
+    sem_destroy(&run->woken);
     give_pinned_slot(run->gpu, run->pinned);
     free(run->wants);
     free(run->slot_at);

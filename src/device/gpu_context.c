@@ -133,30 +133,23 @@ void gpu_wait_for(Gpu *gpu, GpuStream stream)
 
 void run_wait_quietly(GpuRun *run) { gpu_wait_for(run->gpu, run->stream); }
 
-void run_wake(GpuRun *run)
-{
-    pthread_mutex_lock(&run->wake_lock);
-    run->is_woken = true;
-    pthread_cond_signal(&run->woken);
-    pthread_mutex_unlock(&run->wake_lock);
-}
+void run_wake(GpuRun *run) { sem_post(&run->woken); }
 
 // It sleeps on if there is nothing for it.
 void run_look(GpuRun *run)
 {
-    pthread_mutex_lock(&run->wake_lock);
-    pthread_cond_signal(&run->woken);
-    pthread_mutex_unlock(&run->wake_lock);
+    atomic_fetch_add(&run->n_looks, 1);
+    sem_post(&run->woken);
 }
 
+// When it is woken, all posts were taken, so the semaphore is at 0 after that.
 bool run_sleep(GpuRun *run, int ms)
 {
     const struct timespec until = time_after_ms(ms);
-    pthread_mutex_lock(&run->wake_lock);
-    if (!run->is_woken) pthread_cond_timedwait(&run->woken, &run->wake_lock, &until);
-    const bool is_woken = run->is_woken;
-    pthread_mutex_unlock(&run->wake_lock);
-    return is_woken;
+    if (sem_timedwait(&run->woken, &until)) return false;
+    if (atomic_load(&run->n_looks) == 0) return true;
+    atomic_fetch_sub(&run->n_looks, 1);
+    return false;
 }
 
 static bool is_stopped(const GpuRun *run) { return atomic_load_explicit(run->launch->stop, memory_order_relaxed); }

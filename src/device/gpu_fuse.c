@@ -82,7 +82,7 @@ void unit_look(GpuRun *run, Arena *arena)
     const Launch *launch = run->launch;
     const u64     text[] = { share_text(launch->woven, launch->source), launch->table };
     run->columns = columns_of(run), run->facts = NULL;
-    if (!wave_may_share(run)) return;
+    if (!wave_may_meet(run)) return;
     run->facts = share_facts(arena, &share_gpu_costs, launch->woven, launch->source);
     run->shape_key = share_shape(launch->woven, launch->source), run->text_key = hash_bytes(text, sizeof text);
 }
@@ -410,6 +410,7 @@ int units_choose(Wave *wave, Unit *units, int *room)
         const ShareUnit *chosen = &choice.units[u];
         units[u] = chosen->handle ? *(Unit *)chosen->handle : (Unit){ 0 };
         units[u].riders = room, units[u].n_riders = chosen->n_riders, units[u].gain = chosen->gain;
+        units[u].awaits = chosen->awaits;
         for (int i = 0; i < chosen->n_riders; i++) *room++ = numbers[chosen->riders[i]];
         free(chosen->handle);
     }

@@ -18,6 +18,7 @@ typedef struct Unit {                  // of a run: what is one launch
     GpuSieve           *sieve;
     GpuRun             kernel;                     // fused: shape and code
     double             gain;                       // expected: time alone / together
+    bool               awaits;                     // it is alone only until the code of a body is there
     int                n_chunks, *chunks;          // fused or a cube: of the wave; what else a rider wants goes through
                                                    // its own kernel
     Parts              parts;

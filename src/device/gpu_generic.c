@@ -9,8 +9,8 @@
 // own, or the first ones of a hash table there.  It takes several times as long as a kernel of its own, so that is
 // made, too: in the background, in a crowd only once it is asked for again.
 //
-// Everything after the kernel is as with another: same arguments, same cells.  The launch takes no part in cubes,
-// sieves and fused kernels, which are made of kernels' texts.
+// Everything after the kernel is as with another: same arguments, same cells.  The launch takes no part in cubes and
+// fused kernels, which are made of kernels' texts.  A sieve may find its rows: it is compiled once more for these.
 
 #include "device/gpu_int.h"
 
@@ -28,20 +28,33 @@ static GenericCode code_for(const Shape *shape)
     return shape->shared_groups ? GENERIC_SHARED : shape->near_groups ? GENERIC_NEAR : GENERIC_ANY;
 }
 
+static KernelWish wish_for(GenericCode which)
+{
+    return (KernelWish){ .name = GENERIC_NAME,
+                         .text = jit_generic_text(),
+                         .shared_groups = which == GENERIC_SHARED ? ALL_KINDS : 0,
+                         .near_groups = which == GENERIC_NEAR ? ALL_KINDS : 0,
+                         .items = GENERIC_ITEMS,
+                         .has_fixed_items = true };
+}
+
 static CodeEntry *wanted_code(Gpu *gpu, GenericCode which)
 {
-    const KernelWish wish = { .name = GENERIC_NAME,
-                              .text = jit_generic_text(),
-                              .shared_groups = which == GENERIC_SHARED ? ALL_KINDS : 0,
-                              .near_groups = which == GENERIC_NEAR ? ALL_KINDS : 0,
-                              .items = GENERIC_ITEMS,
-                              .has_fixed_items = true };
+    const KernelWish wish = wish_for(which);
     Shape            ignored;
     CodeEntry       *code = gpu->generic[which];
     if (code && code->state != KERNEL_FAILED) return code;             // one that failed may be tried again
     code = kernel_want(gpu, &wish, &ignored);
     gpu->generic[which] = code;
     return code;
+}
+
+// Groups of a hash table are in memory that all blocks share, as in other kernels of picked rows.
+CodeEntry *generic_picked(Gpu *gpu, const GpuRun *run, Shape *shape)
+{
+    KernelWish wish = wish_for(run->shape.shared_groups ? GENERIC_SHARED : GENERIC_ANY);
+    wish.is_picked = true;
+    return kernel_want(gpu, &wish, shape);
 }
 
 // How long it would take for N_ROWS rows, about; below 0: it cannot, or is not compiled yet, but will be.

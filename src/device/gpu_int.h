@@ -32,6 +32,8 @@
 #include "share/choose.h"
 #include "jit/generic.h"
 
+#include <semaphore.h>
+
 enum {
     N_STREAMS = 32,                    // shared by launches
     N_SMALL_STREAMS = N_STREAMS / 2,   // the first of them: for small scans
@@ -179,6 +181,7 @@ typedef struct GpuRun {
     bool        *wants;                // by chunk
     int          n_wanted, n_chunks_wanted;
     double       attached_ms;
+    double       left_ms;              // when a run first left it, because it waits for code; 0: none did
     bool         was_expected;         // before it came
     int          n_prefetches;            // of its columns, while it waited for others
     int          asked_until;          // chunks before were asked to be read from disk
@@ -196,11 +199,11 @@ typedef struct GpuRun {
     bool         is_join_cubed;        // the cube is one over joins
     bool         was_woven, was_fused, was_cubed, was_sieved, was_join_cubed;  // in any run
     bool         is_woven;             // in its last run, as launch->out.woven_as says
-    // A rider sleeps until all of its work is issued, or its pack has come.  Its lock is its own: with the device's
-    // lock, riders that are woken together would wait for each other.
-    pthread_mutex_t wake_lock;
-    pthread_cond_t woken;
-    bool         is_woken;             // under wake_lock
+    // A rider sleeps until all of its work is issued, or its pack has come.  With the device's lock, riders that are
+    // woken together would wait for each other; with a lock and a condition of its own, each would call the system
+    // once more.
+    sem_t        woken;
+    _Atomic int  n_looks;              // of what was posted, that it is only to look at its stop flag
     weft_status  status;               // the dispatcher failed it
     Error        error;
     struct GpuRun *next, *before;
@@ -228,6 +231,13 @@ typedef struct GpuRun {
 
 typedef struct Stage { pthread_mutex_t lock; u8 *memory; GpuEvent done; bool is_used; } Stage;
 
+// When what was done for a run (time_now_ms); 0: not yet.
+typedef struct RunTimes { double oldest, begun, chosen, issued; int n_riders, n_units; } RunTimes;
+
+// How long the runs took that riders of their table wait for, of late: the dispatcher puts the next one together while
+// the last one is at work.
+typedef struct RunPace { double prepared_ms, worked_ms, last_done; } RunPace;
+
 typedef struct RunSlot {               // a run of chunks in flight
     bool     is_used;
     u64      number;                   // runs end in this order
@@ -254,6 +264,7 @@ typedef struct RunSlot {               // a run of chunks in flight
     int      n_pins;
     Pin    **pins;                     // the same
     u64      sieve_at, sieve_bytes;    // of the pool, the same
+    RunTimes times;                    // for people
 } RunSlot;
 
 // What the maker of a GPU gives besides the calls of its driver.
@@ -361,6 +372,7 @@ struct Gpu {
     pthread_t         dispatcher;
     bool              has_dispatcher, is_dispatching, is_closing;
     bool              was_long;        // the latest run was one of a long scan
+    RunPace           pace;            // under the lock
     bool              is_polling;      // its thread polls, because a rider waits for others
 
     // For what every launch takes or leaves on its way in and out.  Many launches come at once while runs are put
@@ -481,6 +493,7 @@ bool        fixed_is_ready(Gpu *gpu, const Fixed *fixed);
 // gpu_generic.c
 double      generic_wait_ms(Gpu *gpu, const Launch *launch);           // see Device.wait_ms
 weft_status generic_get(Gpu *gpu, GpuRun *run, Error *err);            // its own code, or the generic kernel's
+CodeEntry  *generic_picked(Gpu *gpu, const GpuRun *run, Shape *shape); // for rows that a sieve found; asked for here
 
 // gpu_launch.c
 // Block and tables are there, or will be when the stream comes to it; but where others are about, a block that may be

@@ -5,10 +5,12 @@
 //             [cells | KernelArgs by chunk, with columns and params | KernelArgs of t_collect]      of this run alone
 //
 // The kernel is weave_join_cube's: a value leads to its atom, that to its class, the classes of a row to a slot, and a
-// row that no query wants is gone at once.  Cells are in shared memory where they fit (two kernels, compiled in the
-// background), else in memory that all blocks share, which then is mostly the L2 cache: few rows get so far.  A second
-// kernel (t_collect) adds each query's cells to its own groups.  So a query more costs what its classes cost, and the
-// number of queries has no limit but that of cells (gpu_fuse.c makes several cubes where they are too many).
+// row that no query wants is gone at once.  Cells are in shared memory where they fit, else in memory that all blocks
+// share, which then is mostly the L2 cache: few rows get so far.  Small tables are in shared memory, too: the 32 looks
+// of a warp fall on as many lines of a table, which the L1 cache serves one after the other (three of SSB's bodies took
+// 4 to 20 % less on an H200).  What is where is compiled in, so a shape has several kernels, made in the background.  A
+// second kernel (t_collect) adds each query's cells to its own groups.  So a query more costs what its classes cost,
+// and the number of queries has no limit but that of cells (gpu_fuse.c makes several cubes where they are too many).
 //
 // Join tables are mostly in the device's memory, where they were made, and classes are made by the host (share/slots.c,
 // which looks at every entry of a table once).  So a query's own thread fetches them before it gets on: a byte or two
@@ -24,13 +26,17 @@
 #include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define SHAPES_MOST   256              // known; queries of others are never cubes
 #define KEPT_MOST     ((u64)64 << 20)  // bytes of classes that are kept for the next cubes of their shapes,
 #define KEPT_SHARE    32               // and 1 / this of the database's memory
 #define MET_BEFORE    2
+#define MET_CROWD     64               // riders of a shape at once, or so many: some of them wait for the kernel
 #define ITEMS_AT_FIRST 8               // rows per thread, though cells may be far: few rows get there
+#define NEAR_MOST     ((u64)48 << 10)  // bytes of a table that each block fetches
+#define NEAR_STEP     ((u64)4 << 10)   // shared memory is asked for in steps, so that a shape's few fits are known
 #define CELLS_MOST    ((u64)4 << 20)   // bytes: of 50 MB or so of L2, with columns passing through
 #define MEMORY_SHARE  8                // of the pool: 1 / this, at most
 #define SEND_NS       5e4              // e: of a join table that is sent, and for each of its bytes, with what fills it
@@ -44,6 +50,16 @@ struct JoinRide {                      // of a launch
     bool            has_tables;        // or their kinds
 };
 
+// Code of a shape, by what it has in shared memory.
+typedef struct JoinKernel {
+    CodeEntry  *code;
+    Shape       shape;
+    u32         near;                  // a bit for each table
+    bool        has_cells;
+} JoinKernel;
+
+enum { KERNELS_MOST = 6, NEAR_TABLES = 32 };
+
 typedef struct JoinShape {             // lives as long as the device
     Arena      *arena;
     u64         table;
@@ -53,9 +69,9 @@ typedef struct JoinShape {             // lives as long as the device
     int        *numbers;               // by column of the kernel: that of the table, or -1 - test: a column of kinds
     bool        has_kinds;             // some test looks at one
     int         n_met;
-    CodeEntry  *kernels[2];            // [1]: cells in shared memory; NULL: not asked for
-    Shape       shapes[2];
-    _Atomic bool is_ready;             // some kernel is
+    int         n_kernels;
+    JoinKernel  kernels[KERNELS_MOST]; // the first has nothing in shared memory, and will do for any tables and cells
+    _Atomic bool is_ready;             // it is
     // of the latest cube
     Slots      *slots;
     Arena      *slots_arena;
@@ -88,6 +104,7 @@ struct GpuJoinCube {
     u32          kinds;
     u64          cells_bytes;
     bool         is_shared;            // cells are in shared memory until a block ends
+    KernelSpot   spots[NEAR_TABLES];   // of tables that are there
     // once sent
     int          n_parts, n_collects;
     u32          most_rows, most_pairs;
@@ -231,7 +248,24 @@ void gpu_join_cube_forget(GpuRun *run)
 
 // ---- which fit ------------------------------------------------------------------------------------------------------
 
-bool gpu_join_cube_can(const GpuRun *run) { return run->joins && run->joins->has_tables; }
+// It looked for its tables when it came, and the kernel was not there then.  Kinds need not be fetched; what must be, a
+// query's own thread fetches.
+static bool can_read_now(const GpuRun *run)
+{
+    const CubeForm *form = &run->joins->form;
+    for (int t = 0; t < form->n_tests; t++) {
+        const JoinTable *table = form->tests[t].table;
+        if (table && (form->tests[t].kinds ? !looks_at_kinds(run, t) : table->remote != NULL)) return false;
+    }
+    return slots_can_read(form);
+}
+
+bool gpu_join_cube_can(const GpuRun *run)
+{
+    if (!run->joins) return false;
+    if (!run->joins->has_tables) run->joins->has_tables = can_read_now(run);
+    return run->joins->has_tables;
+}
 
 const CubeForm *gpu_join_cube_form(const GpuRun *run) { return run->joins ? &run->joins->form : NULL; }
 
@@ -312,13 +346,16 @@ static u32 kinds_of(const Woven *woven)
     return kinds;
 }
 
-static void ask_for(Gpu *gpu, JoinShape *shape, bool is_shared)
+static void ask_for(Gpu *gpu, JoinShape *shape, bool has_cells, u32 near)
 {
+    JoinKernel      *kernel = &shape->kernels[shape->n_kernels++];
     const KernelWish wish = { .name = shape->woven->name,
                               .text = shape->woven->text,
                               .items = ITEMS_AT_FIRST,
-                              .shared_groups = is_shared ? kinds_of(shape->woven) : 0 };
-    shape->kernels[is_shared] = kernel_want(gpu, &wish, &shape->shapes[is_shared]);
+                              .shared_tables = near,
+                              .shared_groups = has_cells ? kinds_of(shape->woven) : 0 };
+    kernel->has_cells = has_cells, kernel->near = near;
+    kernel->code = kernel_want(gpu, &wish, &kernel->shape);
     log_debug("%s: %s, a kernel for all queries of a shape with joins, is compiled", gpu->name, shape->woven->name);
 }
 
@@ -332,17 +369,17 @@ static CodeEntry *collect_kernel(Gpu *gpu)
 
 static bool is_ready(const CodeEntry *kernel) { return kernel && kernel->state == KERNEL_READY; }
 
-// The kernel whose cells are in memory that all blocks share comes first: it will do for any number of cells.
 ShareMade gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n)
 {
     JoinShape *shape = shape_of(gpu, runs, n);
     if (!shape) return SHARE_NO;
     const CodeEntry *collect = collect_kernel(gpu);
-    if (!shape->kernels[0] && ++shape->n_met >= MET_BEFORE) ask_for(gpu, shape, false);
+    if (!shape->n_kernels && (++shape->n_met >= MET_BEFORE || n >= MET_CROWD)) ask_for(gpu, shape, false, 0);
     const bool has_kinds = !shape->has_kinds || gpu_kinds_are_ready(gpu);
-    if (is_ready(shape->kernels[0]) && is_ready(collect) && has_kinds) shape->is_ready = true;
+    const CodeEntry *first = shape->kernels[0].code;
+    if (is_ready(first) && is_ready(collect) && has_kinds) shape->is_ready = true;
     if (shape->is_ready) return SHARE_DONE;
-    return shape->kernels[0] && shape->kernels[0]->state == KERNEL_FAILED ? SHARE_NO : SHARE_LATER;
+    return first && first->state == KERNEL_FAILED ? SHARE_NO : SHARE_LATER;
 }
 
 // ---- what was made before -------------------------------------------------------------------------------------------
@@ -378,6 +415,20 @@ static void forget_slots(JoinShape *shape)
     shape->slots = NULL, shape->slots_arena = NULL, shape->members = NULL, shape->n_members = 0;
 }
 
+// What each dimension is told apart by: a shape that has values where others have kinds takes much longer.
+static void log_slots(const JoinShape *shape, const Slots *slots, const Kinds *const *kinds, int n, double took_ms)
+{
+    const SlotFigures figures = slots ? slots_figures(slots) : (SlotFigures){ 0 };
+    char              dims[256] = "";
+    for (int t = 0, at = 0; t < shape->form.n_tests && at < (int)sizeof dims - 32; t++)
+        at += kinds[t] ? snprintf(dims + at, sizeof dims - (size_t)at, " %d kinds", kinds[t]->n_kinds)
+                       : snprintf(dims + at, sizeof dims - (size_t)at, " values");
+    log_debug("%s: slots of %d queries over%s took %.1f ms%s: %llu classes, %llu slots, %llu cells, %llu pairs",
+              shape->woven->name, n, dims, took_ms, slots ? "" : ", too many", (unsigned long long)figures.n_classes,
+              (unsigned long long)figures.n_slots, (unsigned long long)figures.n_cells,
+              (unsigned long long)figures.n_pairs);
+}
+
 static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
 {
     static _Atomic u64 last_version;
@@ -397,8 +448,8 @@ static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
                                                         .kinds = kinds,
                                                         .cell_bytes = CELLS_MOST });
     free(members);
+    log_slots(shape, slots, kinds, n, time_now_ms() - start_ms);
     forget_slots(shape);
-    log_debug("slots of %d queries took %.1f ms%s", n, time_now_ms() - start_ms, slots ? "" : ": too many");
     if (!slots) {
         arena_free(arena);
         return false;
@@ -466,18 +517,71 @@ void gpu_join_cubes_prepare(Gpu *gpu, const JoinCubeWish *wishes, int n)
     free(all.works);
 }
 
-// ---- code for so many cells -----------------------------------------------------------------------------------------
+// ---- code for so many cells, and tables of these sizes --------------------------------------------------------------
 
-// In shared memory if they fit and its kernel is there, which is asked for when it would be of use.
+// Number of the first table by value: none of them is near.
+static int first_by_value(const JoinShape *shape) { return cube_table_values(&shape->form, 0); }
+
+static u64 near_bytes(const JoinShape *shape, int table)
+{
+    return (shape->woven->table_facts[table].bytes + 15) / 16 * 16;
+}
+
+// Those that find room behind AT: classes and states, which each row looks up, before places of cells.
+static u32 choose_near(const JoinShape *shape, u64 at, u64 most)
+{
+    u32 near = 0;
+    for (int t = 0; t < MIN_OF(first_by_value(shape), NEAR_TABLES); t++) {
+        const u64 bytes = near_bytes(shape, t);
+        if (!bytes || bytes > NEAR_MOST || at + bytes > most) continue;
+        near |= 1u << t, at += bytes;
+    }
+    return near;
+}
+
+// Bytes of shared memory.
+static u64 place_near(GpuJoinCube *cube, const JoinKernel *kernel)
+{
+    u64 at = kernel->has_cells ? cube->cells_bytes : 0;
+    memset(cube->spots, 0, sizeof cube->spots);
+    for (int t = 0; t < NEAR_TABLES; t++) {
+        if (!(kernel->near >> t & 1)) continue;
+        const u64 bytes = near_bytes(cube->shape, t);
+        cube->spots[t] = (KernelSpot){ .at = (u32)at, .bytes = (u32)bytes };
+        at += bytes;
+    }
+    return (at + NEAR_STEP - 1) / NEAR_STEP * NEAR_STEP;
+}
+
+static bool is_known(const JoinShape *shape, bool has_cells, u32 near)
+{
+    for (int k = 0; k < shape->n_kernels; k++)
+        if (shape->kernels[k].has_cells == has_cells && shape->kernels[k].near == near) return true;
+    return false;
+}
+
+static bool is_nearer(const JoinKernel *a, const JoinKernel *b)
+{
+    if (!b || a->has_cells != b->has_cells) return !b || a->has_cells;
+    return __builtin_popcount(a->near) > __builtin_popcount(b->near);
+}
+
+// Asks for the best kernel, and takes the best of those that are compiled and have room.
 static bool fit_code(Gpu *gpu, GpuJoinCube *cube)
 {
-    JoinShape *shape = cube->shape;
-    const bool may_share = cube->cells_bytes <= gpu->shared_most;
-    if (may_share && !shape->kernels[1]) ask_for(gpu, shape, true);
-    cube->is_shared = may_share && kernel_fit(gpu, shape->kernels[1], &shape->shapes[1], (u32)cube->cells_bytes,
-                                              shape->woven, &cube->kernel);
-    return (cube->is_shared ||
-            kernel_fit(gpu, shape->kernels[0], &shape->shapes[0], 0, shape->woven, &cube->kernel)) &&
+    JoinShape        *shape = cube->shape;
+    const bool        may_share = cube->cells_bytes <= gpu->shared_most;
+    const u32         near = choose_near(shape, may_share ? cube->cells_bytes : 0, gpu->shared_most);
+    const JoinKernel *best = NULL;
+    if (!is_known(shape, may_share, near) && shape->n_kernels < KERNELS_MOST) ask_for(gpu, shape, may_share, near);
+    for (int k = 0; k < shape->n_kernels; k++) {
+        const JoinKernel *kernel = &shape->kernels[k];
+        if (is_ready(kernel->code) && place_near(cube, kernel) <= gpu->shared_most && is_nearer(kernel, best))
+            best = kernel;
+    }
+    if (!best) return false;
+    cube->is_shared = best->has_cells;
+    return kernel_fit(gpu, best->code, &best->shape, (u32)place_near(cube, best), shape->woven, &cube->kernel) &&
            kernel_fit(gpu, gpu->collect_kernel, &gpu->collect_shape, 0, shape->woven, &cube->collect);
 }
 
@@ -514,9 +618,6 @@ static weft_status send_once(Wave *wave, GpuStream stream, CopyKey key, const vo
     if (status) wave_forget(wave, copy);
     return status;
 }
-
-// Number of the first table by value.
-static int first_by_value(const JoinShape *shape) { return cube_table_values(&shape->form, 0); }
 
 // Offsets of small tables, cells of pairs and groups of pairs, one behind the other.
 typedef struct BodyPlan { u64 *tables_at, cells_at, groups_at, bytes; } BodyPlan;
@@ -595,7 +696,7 @@ static u64 args_bytes(const GpuJoinCube *cube, int n_chunks)
               by_chunk = sizeof(KernelArgs) + (u64)woven->n_columns * sizeof(KernelColumn) +
                          (u64)woven->n_params * sizeof(i64),
               once = sizeof(KernelCommon) + (u64)(woven->n_tables + woven->n_state) * sizeof(void *) +
-                     (u64)woven->n_state * sizeof(KernelCells);
+                     (u64)woven->n_state * sizeof(KernelCells) + sizeof cube->spots;
     return (u64)n_chunks * by_chunk + n_collects * (sizeof(KernelArgs) + sizeof(CollectArgs)) + once + 16 * 64;
 }
 
@@ -605,13 +706,15 @@ static JoinCubeHead write_head(const GpuJoinCube *cube, CubeRoom *room, const Se
 {
     const Woven  *woven = cube->shape->woven;
     JoinCubeHead      head = { .cells = cells_at };
-    GpuAddress    places_at;
+    GpuAddress    places_at, spots_at;
     KernelCommon *common = take(room, sizeof *common, &head.common);
     void        **tables = take(room, (u64)(woven->n_tables + 1) * sizeof *tables, &head.tables);
     void        **state = take(room, (u64)(woven->n_state + 1) * sizeof *state, &head.state);
     memcpy(take(room, (u64)woven->n_state * sizeof *cube->cells, &places_at), cube->cells,
            (size_t)woven->n_state * sizeof *cube->cells);
+    memcpy(take(room, sizeof cube->spots, &spots_at), cube->spots, sizeof cube->spots);
     *common = (KernelCommon){ .n_room = cube->figures.n_cells,
+                              .spots = pointer(spots_at),
                               .cells = pointer(places_at),
                               .n_groups = (u32)cube->figures.n_cells,
                               .n_state = cube->is_shared ? (u32)woven->n_state : 0 };

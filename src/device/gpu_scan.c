@@ -35,7 +35,7 @@
 // Columns are held from when a run is put together until it is done; then they stay in the pool until their room is
 // wanted.
 
-#include "device/gpu_fuse.h"
+#include "device/gpu_args.h"
 #include "device/gpu_kinds.h"
 #include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
@@ -56,10 +56,11 @@
 #define RUNS_AHEAD       2                 // that stream and have not come
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
 #define CROWD_RIDERS     16                // of a run: those with kernels of their own have their results together, too
+#define AHEAD_SHARE      1.25              // of the time in which a run is put together: so long before the last one
+                                           // ends it is begun
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
-#define RIDER_ARGS_ONCE  ((u64)4096)       // of its arguments, what does not grow with chunks
 #define POLL_AGAIN_MS    0.03              // while a run is waited for,
 #define POLL_CROWD_MS    0.1               // by many
 #define GATHER_BYTES     ((u64)64 << 20)   // of the device's memory: so much takes longer than others to come
@@ -177,22 +178,15 @@ static int columns_wanted(const Wave *wave, const Chunk *chunk, int hint)
     return n;
 }
 
-static u64 part_bytes(const GpuRun *run)
-{
-    const Woven *woven = run->launch->woven;
-    return sizeof(KernelArgs) + (u64)woven->n_columns * sizeof(KernelColumn) + (u64)woven->n_params * sizeof(i64) +
-           unit_args_bytes(run);
-}
-
 // Of all riders, for any chunk, where they want the same ones.
 static void add_up_riders(Wave *wave)
 {
     u64 has = 0;                       // of the first columns: many riders want the same ones
     if (wave->has_sums) return;
-    wave->has_sums = true, wave->part_bytes = 0, wave->n_columns = 0;
+    wave->has_sums = true, wave->n_columns = 0;
+    args_add_up(wave);
     for (int r = 0; r < wave->n_riders; r++) {
         const GpuRun *run = wave->riders[r];
-        wave->part_bytes += part_bytes(run);
         for (int c = 0; c < run->launch->woven->n_columns; c++) {
             const int column = table_column(run, c);
             int       known = column < 64 ? wave->n_columns : 0;
@@ -203,15 +197,6 @@ static void add_up_riders(Wave *wave)
             *PUSH(wave->columns, wave->n_columns, wave->columns_room) = column;
         }
     }
-}
-
-static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
-{
-    u64 bytes = wave->is_uniform ? wave->part_bytes : 0;
-    for (int r = 0; r < wave->n_riders && !wave->is_uniform; r++)
-        if (wants_chunk(wave->riders[r], chunk, hint) || wave->riders[r]->can_fuse)
-            bytes += part_bytes(wave->riders[r]);
-    return wave->n_riders > 1 ? bytes + gpu_sieve_args_bytes() : bytes;
 }
 
 // Adds a chunk with all columns that any rider of the wave wants; false: there is no room for it now.
@@ -249,19 +234,6 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number)
     return true;
 }
 
-static bool is_fellow(const GpuRun *leader, const GpuRun *other)
-{
-    return other == leader || (leader->launch->table && leader->launch->table == other->launch->table);
-}
-
-// Of arguments, whatever the chunks.
-static u64 args_once(void) { return gpu_cubes_args_bytes() + gpu_sieve_args_once(); }
-
-static u64 least_args(const GpuRun *run) { return part_bytes(run) + RIDER_ARGS_ONCE; }
-
-// Its arguments find room, for one chunk at least.
-static bool can_ride(const GpuRun *run) { return args_once() + gpu_sieve_args_bytes() + least_args(run) <= ARGS_BYTES; }
-
 static bool want_same(const GpuRun *a, const GpuRun *b)
 {
     const Source *x = a->launch->source, *y = b->launch->source;
@@ -270,17 +242,19 @@ static bool want_same(const GpuRun *a, const GpuRun *b)
                       (x->chunks == y->chunks || memcmp(x->chunks, y->chunks, n * sizeof(Chunk *)) == 0));
 }
 
-// As many as arguments find room for with one chunk; others lead later.
+// As many as arguments find room for with one chunk, and of those that the generic kernel runs as many as one sieve
+// serves: by itself each of them would keep all others waiting.  The rest lead later.
 static void gather_riders(Wave *wave, const GpuRun *leader)
 {
     ASSERT(mutex_is_held(&wave->gpu->lock));
-    u64 bytes = args_once() + gpu_sieve_args_bytes() + least_args(leader);
-    wave->is_uniform = true;
+    int n_generic = leader->program != NULL;
+    wave->is_uniform = true, wave->leader = leader, wave->is_passing = passes_through(wave->gpu, leader);
+    args_gather(wave, leader);
     for (GpuRun *run = wave->gpu->first; run; run = run->next) {
         if (is_stopped(run)) want_nothing(run);
-        if (!run->n_wanted || !is_fellow(leader, run)) continue;
-        if (run != leader && bytes + least_args(run) > wave->slot->args_bytes) continue;
-        if (run != leader) bytes += least_args(run);
+        if (!run->n_wanted || !wave_are_fellows(leader, run)) continue;
+        if (run != leader && run->program && n_generic++ >= SIEVE_RIDERS) continue;
+        if (run != leader && !args_gather(wave, run)) continue;
         wave->is_uniform = wave->is_uniform && want_same(leader, run);
         *PUSH(wave->riders, wave->n_riders, wave->riders_room) = run;
     }
@@ -304,12 +278,11 @@ static bool is_long_enough(const Wave *wave)
 static void gather_chunks(Wave *wave, const GpuRun *leader)
 {
     const Source *source = leader->launch->source;
-    const u64     once = RIDER_ARGS_ONCE * (u64)wave->n_riders + args_once();
-    wave->is_passing = passes_through(wave->gpu, leader);
+    const u64     once = args_of_riders(wave);
     if (wave->is_uniform) add_up_riders(wave);
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
-        const u64 bytes = parts_bytes(wave, source->chunks[c], c);
+        const u64 bytes = args_of_chunk(wave, source->chunks[c], c);
         if (wave->n_chunks && wave->args_bytes + bytes + once > wave->slot->args_bytes) return;
         if (wave->n_chunks && is_long_enough(wave)) return;
         if (!add_chunk(wave, leader, c)) return;
@@ -591,8 +564,9 @@ static weft_status write_blocks(const Wave *wave, Error *err)
 
 static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, int *riders, Error *err)
 {
-    const int   n_units = units_choose(wave, units, riders);
+    const int   n_units = units_keep(wave, units, units_choose(wave, units, riders));
     ASSERT(n_units <= wave->n_riders);
+    wave->slot->times.chosen = time_now_ms(), wave->slot->times.n_units = n_units;
     weft_status status = get_tables(wave, err);
     for (int u = 0; u < n_units && !status; u++)           // a sieve is at work while the rest is written
         if (units[u].sieve) status = gpu_sieve_begin(wave, units[u].sieve, err);
@@ -679,10 +653,35 @@ static void run_wave(Wave *wave, bool is_prefetch)
 
 // ---- slots ----------------------------------------------------------------------------------------------------------
 
+// How long riders waited for each part of their run: says whether the host or the card is what a crowd waits for.
+static void log_run(const Gpu *gpu, const RunSlot *slot)
+{
+    const RunTimes *times = &slot->times;
+    if (!times->chosen) return;        // it failed, or only brought columns
+    log_debug("%s: run %llu of %d riders: the oldest had waited %.2f ms; %d units chosen in %.2f, issued in %.2f, "
+              "done %.2f ms later; %d launches wait",
+              gpu->name, (unsigned long long)slot->number, times->n_riders, times->begun - times->oldest,
+              times->n_units, times->chosen - times->begun, times->issued - times->chosen,
+              time_now_ms() - times->issued, gpu->n_attached);
+}
+
+static double mean_of(double before, double now) { return before > 0 ? (before + now) / 2 : now; }
+
+// Of runs that others wait for.  Work on the device is counted from when the run before was done.
+static void note_pace(RunPace *pace, const RunTimes *times)
+{
+    const double now = time_now_ms();
+    pace->prepared_ms = mean_of(pace->prepared_ms, times->issued - times->begun);
+    pace->worked_ms = mean_of(pace->worked_ms, now - MAX_OF(times->issued, pace->last_done));
+    pace->last_done = now;
+}
+
 static void end_slot(Gpu *gpu, RunSlot *slot)
 {
     ASSERT(mutex_is_held(&gpu->lock));
     ASSERT(slot->is_used);
+    log_run(gpu, slot);
+    if (slot->gathers) note_pace(&gpu->pace, &slot->times);
     for (int c = 0; c < slot->n_copies; c++) copy_release(gpu->frames, slot->copies[c]);
     for (int p = 0; p < slot->n_pins; p++) pin_release(slot->pins[p]);
     if (slot->sieve_bytes) frames_give(gpu->frames, slot->sieve_at, slot->sieve_bytes);
@@ -943,8 +942,9 @@ static void settle(Wave *wave, bool is_prefetch)
         set_issued(run);
         if (!pack_wakes(run)) wave->riders[n_woken++] = run;
     }
+    for (int r = 0; r < wave->n_left; r++) wave->riders[wave->n_riders + r]->is_in_run = false;
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;
-    wave->n_riders = 0;
+    wave->n_riders = wave->n_left = 0;
     for (int r = 0; r < n_woken; r++) run_wake(wave->riders[r]);
 }
 
@@ -988,11 +988,11 @@ static void fail_chunk(const GpuRun *run, Error *err)
 static void refuse_leader(GpuRun *leader)
 {
     Error err = { 0 };
-    if (!can_ride(leader))
+    if (!args_suffice(leader))
         fail(&err, WEFT_OUT_OF_MEMORY, -1, "%s takes no kernel with %d constants", leader->gpu->name,
              leader->launch->woven->n_params);
     else fail_chunk(leader, &err);
-    leader->is_crowded = can_ride(leader);
+    leader->is_crowded = args_suffice(leader);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
     set_issued(leader);
     run_wake(leader);
@@ -1020,6 +1020,14 @@ static bool finds_copies_under_way(const Wave *wave)
     return false;
 }
 
+static RunTimes run_begins(const Wave *wave)
+{
+    const double now = time_now_ms();
+    RunTimes     times = { .oldest = now, .begun = now, .n_riders = wave->n_riders };
+    for (int r = 0; r < wave->n_riders; r++) times.oldest = MIN_OF(times.oldest, wave->riders[r]->attached_ms);
+    return times;
+}
+
 // IS_FETCH: columns come, and no kernel runs yet.
 static void do_run(Wave *wave, GpuRun *leader, bool is_prefetch)
 {
@@ -1039,8 +1047,10 @@ static void do_run(Wave *wave, GpuRun *leader, bool is_prefetch)
     gpu->was_long = is_long(gpu, leader);
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->brought_by = wave->slot->number;
     for (int r = 0; r < wave->n_riders; r++) wave->riders[r]->is_in_run = true;
+    wave->slot->times = run_begins(wave);
     pthread_mutex_unlock(&gpu->lock);
     run_wave(wave, is_prefetch);
+    wave->slot->times.issued = time_now_ms();
     pthread_mutex_lock(&gpu->lock);
     keep_copies(wave);
     if (wave->status) forget_new(wave);
@@ -1079,7 +1089,7 @@ static void leave_to_next_run(Wave *wave, const GpuRun *leader)
 static void gather(Wave *wave, GpuRun *leader)
 {
     gather_riders(wave, leader);
-    if (!leader->n_wanted || !can_ride(leader)) return;
+    if (!leader->n_wanted || !args_suffice(leader)) return;
     gather_chunks(wave, leader);
     while (!wave->n_chunks && wave->n_riders > 1 && !oldest_slot(wave->gpu)) {
         drop_half_of_riders(wave, leader);
@@ -1090,19 +1100,6 @@ static void gather(Wave *wave, GpuRun *leader)
         gather_chunks(wave, leader);
     }
     if (wave->n_chunks) leave_to_next_run(wave, leader);
-}
-
-// What the leader and all that may ride with it would write in one run over all their chunks.
-static u64 args_wanted(const Gpu *gpu, const GpuRun *leader)
-{
-    u64 bytes = args_once(), most_chunks = 0;
-    for (const GpuRun *run = gpu->first; run && bytes < ARGS_MOST; run = run->next) {
-        if (!run->n_wanted || !is_fellow(leader, run)) continue;
-        const u64 n_chunks = (u64)(run->can_fuse ? run->launch->source->n_chunks : run->n_wanted);
-        bytes += n_chunks * part_bytes(run) + RIDER_ARGS_ONCE;
-        most_chunks = MAX_OF(most_chunks, n_chunks);
-    }
-    return MIN_OF(bytes + most_chunks * gpu_sieve_args_bytes(), ARGS_MOST);
 }
 
 // More room for the arguments of a run, or as much as there was.  What there was is freed when the device is closed:
@@ -1148,7 +1145,7 @@ static void step(Gpu *gpu, GpuRun *leader)
     pthread_mutex_init(&wave.lock, NULL);
     gather(&wave, leader);
     if (wave.n_chunks) do_run(&wave, leader, false);
-    else if (leader->n_wanted && can_ride(leader) && oldest_slot(gpu)) wait_for_oldest(gpu);
+    else if (leader->n_wanted && args_suffice(leader) && oldest_slot(gpu)) wait_for_oldest(gpu);
     else if (leader->n_wanted) refuse_leader(leader);
     free_wave(&wave);
 }
@@ -1271,6 +1268,28 @@ static bool waits_for_small_ones(Gpu *gpu, const GpuRun *run, Arrivals *arrivals
     return is_forced ? arrivals->n_here < gpu->gather_n : arrivals->n_coming > 0;
 }
 
+// A run is expected to end by the time the next one has been put together: then the device goes on without a pause.
+// What comes to the scan in between is later for it, so it is not done sooner.
+static bool is_nearly_done(const Gpu *gpu, const RunSlot *slot)
+{
+    const RunPace *pace = &gpu->pace;
+    if (slot->times.issued <= 0 || slot->times.n_riders < CROWD_RIDERS || pace->worked_ms <= 0) return false;
+    const double at_work = time_now_ms() - MAX_OF(slot->times.issued, pace->last_done);
+    return at_work >= pace->worked_ms - AHEAD_SHARE * pace->prepared_ms;
+}
+
+// A scan of the table is at work in the device's memory, and one more is not to be put together yet.
+static bool is_scanned(const Gpu *gpu, u64 table)
+{
+    int  n = 0;
+    bool is_next = true;
+    for (int r = 0; r < N_RUNS; r++) {
+        if (!gpu->runs[r].is_used || gpu->runs[r].gathers != table) continue;
+        n++, is_next = is_nearly_done(gpu, &gpu->runs[r]);
+    }
+    return n > 1 || !is_next;
+}
+
 // One that could share a kernel also waits while a scan of its table is at work in the device's memory: it would take
 // its turn only after that anyway, and meanwhile others come.
 static bool is_gathering(Gpu *gpu, const GpuRun *run, Arrivals *arrivals)
@@ -1279,9 +1298,7 @@ static bool is_gathering(Gpu *gpu, const GpuRun *run, Arrivals *arrivals)
     if (run->bytes_wanted < GATHER_BYTES && !passes_through(gpu, run))
         return waits_for_small_ones(gpu, run, arrivals);
     if (waits_for_others(gpu, run, arrivals)) return true;
-    for (int r = 0; r < N_RUNS && can_share(run); r++)
-        if (gpu->runs[r].is_used && gpu->runs[r].gathers == run->launch->table) return true;
-    return false;
+    return can_share(run) && is_scanned(gpu, run->launch->table);
 }
 
 static bool is_waiting(const GpuRun *run) { return run->n_wanted && !run->is_issued; }
@@ -1502,8 +1519,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     run->at_stream = run->stream_number;
     run->is_issued = false;
     run->status = WEFT_OK;
-    run->is_woken = false;
-    run->attached_ms = time_now_ms();
+    run->attached_ms = time_now_ms(), run->left_ms = 0;
     run->was_expected = run->launch->is_expected;
     if (run->launch->is_expected) gpu_expect(&gpu->device, run->launch->table, -1);
     run->launch->is_expected = false;

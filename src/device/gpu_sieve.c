@@ -29,7 +29,8 @@
                                        // multiprocessors went without work
 #define TESTS_MOST    (SIEVE_RIDERS * 4)       // all of them, and of one column
 #define NAME_BYTES    40
-#define MEMORY_SHARE  8                // of the pool: 1 / this, at most
+#define MEMORY_SHARE  8                // of the pool: 1 / this, at most;
+#define EVICT_SHARE   64               // so little that copies which were not used for longest make way for it
 
 typedef struct SieveTable {            // of a table of the database; lives as long as the device
     u64                table;
@@ -102,7 +103,7 @@ static bool is_usable(const GpuRun *run, const Sieve *sieve)
 bool gpu_sieve_suits(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    return wave_may_share(run) && woven->can_pick && strlen(woven->name) < NAME_BYTES && run->facts->pass <= PASS_MOST;
+    return wave_may_meet(run) && woven->can_pick && strlen(woven->name) < NAME_BYTES && run->facts->pass <= PASS_MOST;
 }
 
 bool gpu_sieve_tests(const GpuRun *run, int column)
@@ -222,16 +223,19 @@ static CodeEntry *who_kernel(Gpu *gpu)
     return gpu->who_kernel;
 }
 
+// The generic kernel is one for all.
+static const char *kernel_name(const GpuRun *run) { return run->program ? GENERIC_NAME : run->launch->woven->name; }
+
 static PickedKernel *find_picked(Gpu *gpu, const GpuRun *run)
 {
     PickedKernel *picked = gpu->picked;
     while (picked && (picked->table != run->launch->table || picked->groups != run->shape.shared_groups ||
-                      strcmp(picked->name, run->launch->woven->name) != 0))
+                      strcmp(picked->name, kernel_name(run)) != 0))
         picked = picked->next;
     if (picked) return picked;
     picked = calloc(1, sizeof *picked);
     *picked = (PickedKernel){ .table = run->launch->table, .groups = run->shape.shared_groups, .next = gpu->picked };
-    strcpy(picked->name, run->launch->woven->name);
+    strcpy(picked->name, kernel_name(run));
     gpu->picked = picked;
     return picked;
 }
@@ -252,6 +256,7 @@ static bool is_ready(const CodeEntry *kernel) { return kernel && kernel->state =
 static const PickedKernel *meet_picked(Gpu *gpu, const GpuRun *run)
 {
     PickedKernel *picked = find_picked(gpu, run);
+    if (!picked->kernel && run->program) picked->kernel = generic_picked(gpu, run, &picked->shape);
     if (!picked->kernel && ++picked->n_met >= MET_BEFORE)
         picked->kernel = kernel_want(gpu,
                                      &(KernelWish){ .name = run->launch->woven->name,
@@ -333,15 +338,16 @@ static void cover_columns(GpuSieve *sieve)
 
 static u64 bits_bytes(const Chunk *chunk) { return args_rounded(((u64)chunk->n_rows + 7) / 8 + 8); }
 
-// It is held until the run is done.  Columns that stay in the pool are not to go for it; those that pass go anyway.
+// It is held until the run is done.  Columns that stay in the pool are not to go for much; those that pass go anyway.
 static bool take_frames(Wave *wave, u64 bytes)
 {
     Gpu     *gpu = wave->gpu;
     RunSlot *slot = wave->slot;
     pthread_mutex_lock(&gpu->lock);
-    const bool is_taken =
-        bytes <= frames_total(gpu->frames) / MEMORY_SHARE &&
-        (wave->n_new || wave->is_passing ? frames_take : frames_take_free)(gpu->frames, bytes, &slot->sieve_at);
+    const u64  total = frames_total(gpu->frames);
+    const bool evicts = wave->n_new || wave->is_passing || bytes <= total / EVICT_SHARE,
+               is_taken =
+                   bytes <= total / MEMORY_SHARE && frames_take_high(gpu->frames, bytes, evicts, &slot->sieve_at);
     if (is_taken) slot->sieve_bytes = bytes;
     pthread_mutex_unlock(&gpu->lock);
     return is_taken;
@@ -350,7 +356,7 @@ static bool take_frames(Wave *wave, u64 bytes)
 static bool take_memory(Wave *wave, GpuSieve *sieve)
 {
     u64 bytes = 0;
-    sieve->chunk_at = calloc((size_t)wave->n_chunks + 1, sizeof *sieve->chunk_at);
+    sieve->chunk_at = calloc((size_t)wave->n_chunks + 1, sizeof *sieve->chunk_at), sieve->bits_bytes = 0;
     for (int c = 0; c < sieve->table->n_columns; c++)
         sieve->columns[c].at = bytes, bytes += table_bytes(sieve->columns[c].size, sieve->lane);
     for (int k = 0; k < wave->n_chunks; k++)
@@ -370,6 +376,29 @@ static u64 rows_of(const Wave *wave)
     return n;
 }
 
+static bool is_rider(const GpuSieve *sieve, const GpuRun *run)
+{
+    int r = 0;
+    while (r < sieve->n_riders && sieve->riders[r].run != run) r++;
+    return r < sieve->n_riders;
+}
+
+// For half of them where there is no room for all, and so on.
+static bool find_room(Wave *wave, GpuSieve *sieve)
+{
+    for (; sieve->n_riders > 1; sieve->n_riders /= 2) {
+        sieve->lane = lane_for(sieve->n_riders);
+        memset(sieve->columns, 0, sizeof sieve->columns);
+        cover_columns(sieve);
+        if (!has_code(wave->gpu, sieve)) return false;
+        if (take_memory(wave, sieve)) return true;
+        log_debug("%s: no room for a sieve of %d queries", wave->gpu->name, sieve->n_riders);
+        free(sieve->chunk_at);
+        sieve->chunk_at = NULL;
+    }
+    return false;
+}
+
 GpuSieve *gpu_sieve_of(Wave *wave, GpuRun *const *runs, int n, double gain, bool *took)
 {
     Gpu      *gpu = wave->gpu;
@@ -378,14 +407,15 @@ GpuSieve *gpu_sieve_of(Wave *wave, GpuRun *const *runs, int n, double gain, bool
     sieve->table = find_table(gpu, runs[0]->launch->table), sieve->gain = gain;
     for (int i = 0; i < n; i++) {
         const int n_own = runs[i]->launch->woven->n_sieves;
-        took[i] = sieve->n_riders < SIEVE_RIDERS && n_tests + n_own <= TESTS_MOST && add_rider(gpu, sieve, runs[i]);
-        if (took[i]) n_tests += n_own;
+        if (sieve->n_riders < SIEVE_RIDERS && n_tests + n_own <= TESTS_MOST && add_rider(gpu, sieve, runs[i]))
+            n_tests += n_own;
     }
-    sieve->lane = lane_for(sieve->n_riders);
-    cover_columns(sieve);
-    if (sieve->n_riders > 1 && has_code(gpu, sieve) && take_memory(wave, sieve)) return sieve;
-    gpu_sieve_free(sieve);
-    return NULL;
+    if (!find_room(wave, sieve)) {
+        gpu_sieve_free(sieve);
+        return NULL;
+    }
+    for (int i = 0; i < n; i++) took[i] = is_rider(sieve, runs[i]);
+    return sieve;
 }
 
 void gpu_sieve_free(GpuSieve *sieve)

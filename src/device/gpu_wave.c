@@ -13,6 +13,11 @@ int table_column(const GpuRun *run, int c)
     return run->launch->source->chunk_column[run->launch->woven->columns[c]];
 }
 
+bool wave_are_fellows(const GpuRun *leader, const GpuRun *other)
+{
+    return other == leader || (leader->launch->table && leader->launch->table == other->launch->table);
+}
+
 int chunk_number(const GpuRun *run, const Chunk *chunk, int hint)
 {
     const Source *source = run->launch->source;
@@ -70,12 +75,14 @@ void wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *column
         columns[c] = wave_column(run->gpu, chunk, table_column(run, c));
 }
 
-bool wave_may_share(const GpuRun *run)
+bool wave_may_meet(const GpuRun *run)
 {
     const Launch *launch = run->launch;
-    if (run->program) return false;    // kernels of several are made of texts
     return launch->may_weave && launch->table && !run->is_timed && !run->is_counted && launch->sink == SINK_GROUPS;
 }
+
+// Kernels of several are made of texts.
+bool wave_may_share(const GpuRun *run) { return wave_may_meet(run) && !run->program; }
 
 // ---- copies besides columns -----------------------------------------------------------------------------------------
 

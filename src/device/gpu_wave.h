@@ -37,6 +37,9 @@ typedef struct CopyPieces { u64 n, room; CopyPiece *pieces; } CopyPieces;
 // A launch's KernelArgs in the args of its run, one for each chunk.
 typedef struct Parts { int n_parts; u32 most_rows; GpuAddress at; } Parts;
 
+// Bytes of arguments: of several riders together, and of the one that has the most.
+typedef struct ArgsSum { u64 all, most; } ArgsSum;
+
 typedef struct HeldCopy { Copy *copy; bool is_new; } HeldCopy;
 
 typedef struct Wave {
@@ -46,14 +49,17 @@ typedef struct Wave {
     int        n_chunks, chunks_room;
     RunChunk  *chunks;
     int        n_riders, riders_room;
+    int        n_left;                 // behind these: riders that have been left to the next run
     GpuRun   **riders;
+    const GpuRun *leader;
     // Most riders want the same chunks: then what is so for one is so for all, and is not worked out for each rider and
     // chunk.
     bool       is_uniform;             // all riders want the leader's chunks, and so all chunks of the run
     bool       has_sums;               // what follows was worked out for these riders
-    u64        part_bytes;             // of all riders, for a chunk
+    ArgsSum    part_args;              // of all riders, for a chunk
     int        n_columns, columns_room;
     int       *columns;                // of the table, that any rider wants
+    ArgsSum    least_args;             // of all riders, for one chunk
     int        n_new, new_room;        // copies that are yet to be filled
     Copy     **new_copies;
     int        n_held, held_room;      // copies besides columns, held until the run is done
@@ -93,6 +99,8 @@ void        figures_read(const Wave *wave);                 // gpu_figures.c.  U
 // Room in the args of the run, zeroed: pieces begin at multiples of 64 bytes.
 static inline u64 args_rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 void       *wave_take_args(Wave *wave, u64 bytes, GpuAddress *at);
+bool        wave_are_fellows(const GpuRun *leader, const GpuRun *other);       // they scan one table
+bool        wave_may_meet(const GpuRun *run);               // others, whose rows may be looked for together
 bool        wave_may_share(const GpuRun *run);              // a kernel, with others
 // A copy that is held until the run is done; NULL: there is no room.  IS_NEW: the caller is to write it, or to forget
 // it.  If the run fails, it is forgotten.

@@ -60,6 +60,9 @@ struct Admission {
     u64             n_asked;
     ClaimList       running, waiting, ended;                   // waiting: in order
     bool            is_alone;          // the one that runs is to stay alone
+    bool            is_by_number;      // those that wait are in the order of coming
+    bool            are_places_due;    // some claims were not told their place
+    double          next_places_ms;
     bool            is_look_due;       // something changed since the last look at a long queue
     double          next_look_ms;
     u64             n_admitted;
@@ -98,8 +101,19 @@ static bool goes_before(const Claim *a, const Claim *b)
     return a->number < b->number;
 }
 
+static Claim *list_last(const ClaimList *list)
+{
+    return list->first ? (Claim *)(void *)((u8 *)list->end - offsetof(Claim, next)) : NULL;
+}
+
+// Most come behind all others.
 static void list_put(ClaimList *list, Claim *claim)
 {
+    const Claim *last = list_last(list);
+    if (!last || !goes_before(claim, last)) {
+        list_add(list, claim);
+        return;
+    }
     Claim **link = &list->first;
     while (*link && !goes_before(claim, *link)) link = &(*link)->next;
     claim->next = *link, claim->link = link;
@@ -231,14 +245,23 @@ static bool may_run(const Admission *admission, Claim *claim, Look *look)
     return has_room(admission, &look->room, bytes) || fits_as_small(admission, bytes, look);
 }
 
-static void let_in(Admission *admission, Claim *claim)
+// True: one of those that came before has been passed so often that it goes to the front.
+static bool pass_others(Admission *admission, const Claim *claim)
 {
-    list_take(&admission->waiting, claim);
+    bool is_any_due = false;
     for (Claim *other = admission->waiting.first; other; other = other->next) {
+        const bool was_overdue = is_overdue(other);
+        if (other->number > claim->number && admission->is_by_number) break;
         if (other->number > claim->number) continue;
         if (claim->is_small) other->n_passed_small++;
         else other->n_passed++;
+        is_any_due = is_any_due || is_overdue(other) != was_overdue;
     }
+    return is_any_due;
+}
+
+static void let_in(Admission *admission, Claim *claim)
+{
     claim->had_company = admission->running.n_claims > 0;
     claim->n_admitted = ++admission->n_admitted;
     claim->state = CLAIM_RUNNING;
@@ -263,12 +286,11 @@ static Claim *next_to_run(const Admission *admission)
     return NULL;
 }
 
-// Those who were passed too often go to the front; everybody learns its place.
+// Claims that were passed too often go to the front.
 static void put_in_order(Admission *admission)
 {
     ClaimList old = admission->waiting;
     Claim    *last = NULL;
-    int       position = 0;
     list_init(&admission->waiting);
     for (Claim *claim = old.first, *next; claim; claim = next) {
         next = claim->next;
@@ -279,12 +301,41 @@ static void put_in_order(Admission *admission)
             last = claim;
         }
     }
-    for (Claim *claim = admission->waiting.first; claim; claim = claim->next) {
-        const bool is_first = ++position == 1 && claim->position != 1;
-        claim->position = position;
-        if (claim->wish.position) atomic_store(claim->wish.position, position);
-        if (is_first) pthread_cond_signal(&claim->changed);    // it looks now and then from here on
+    admission->is_by_number = true;
+    for (const Claim *claim = admission->waiting.first; claim && claim->next; claim = claim->next)
+        admission->is_by_number = admission->is_by_number && claim->number < claim->next->number;
+}
+
+static void set_place(Claim *claim, int position)
+{
+    const bool is_first = position == 1 && claim->position != 1;
+    claim->position = position;
+    if (claim->wish.position) atomic_store(claim->wish.position, position);
+    if (is_first) pthread_cond_signal(&claim->changed);        // it looks now and then from here on
+}
+
+// The first learns at once that it is; in a long queue the others learn their places now and then.
+static void give_places(Admission *admission)
+{
+    int position = 0;
+    if (!admission->waiting.first) return;
+    set_place(admission->waiting.first, 1);
+    const double now = time_now_ms();
+    admission->are_places_due = admission->waiting.n_claims > QUEUE_SHORT && now < admission->next_places_ms;
+    if (admission->are_places_due) return;
+    admission->next_places_ms = now + LOOK_MS;
+    for (Claim *claim = admission->waiting.first; claim; claim = claim->next) set_place(claim, ++position);
+}
+
+// Of one that came: behind all others it changes none of their places.
+static void find_place(Admission *admission, Claim *claim)
+{
+    if (!claim->next) {
+        set_place(claim, admission->waiting.n_claims);
+        return;
     }
+    put_in_order(admission);
+    give_places(admission);
 }
 
 // With thousands that wait, a look at all of them takes long, and every query that runs changes something several
@@ -312,9 +363,13 @@ static void admit(Admission *admission)
     }
     const double start_ms = time_now_ms();
     while ((claim = next_to_run(admission))) {
+        list_take(&admission->waiting, claim);
+        const bool is_any_due = pass_others(admission, claim);
         let_in(admission, claim);
-        put_in_order(admission);
+        if (is_any_due) put_in_order(admission);
+        admission->are_places_due = true;
     }
+    if (admission->are_places_due) give_places(admission);
     const double end_ms = time_now_ms();
     admission->next_look_ms = end_ms + (end_ms - start_ms) * (LOOK_SHARE - 1), admission->is_look_due = false;
 }
@@ -369,8 +424,9 @@ Claim *admission_ask(Admission *admission, const Wish *wish)
     } else {
         claim->state = CLAIM_WAITING;
         list_put(&admission->waiting, claim);
+        if (claim->next) admission->is_by_number = false;
         admit(admission);
-        if (claim->state == CLAIM_WAITING) put_in_order(admission);
+        if (claim->state == CLAIM_WAITING) find_place(admission, claim);
     }
     pthread_mutex_unlock(&admission->lock);
     return claim;
@@ -464,7 +520,7 @@ void claim_leave(Claim *claim)
     if (claim->state == CLAIM_RUNNING) list_take(&admission->running, claim);
     if (claim->state == CLAIM_WAITING) list_take(&admission->waiting, claim);
     if (claim->state == CLAIM_RUNNING) admission->is_alone = false;            // when set, it was this one
-    if (claim->state == CLAIM_WAITING) put_in_order(admission);
+    if (claim->state == CLAIM_WAITING) give_places(admission);
     if (claim->wish.position) atomic_store(claim->wish.position, 0);
     claim->had_company = had_company(claim);
     claim->state = CLAIM_ENDED;
@@ -521,7 +577,7 @@ Admission *admission_new(Budget *budget)
 {
     Admission *admission = calloc(1, sizeof *admission);
     pthread_mutex_init(&admission->lock, NULL);
-    admission->budget = budget;
+    admission->budget = budget, admission->is_by_number = true;
     list_init(&admission->running);
     list_init(&admission->waiting);
     list_init(&admission->ended);

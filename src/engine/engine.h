@@ -285,6 +285,17 @@ const Probe *query_probe_of(const Graph *graph, int pipeline);             // th
 bool query_probe_is_test(const Probe *probe);              // asks only whether a key is there, not for its rows
 bool        query_only_grouped_by(const QueryRun *run, int pipeline, int column);
 bool        query_has_kernels(const QueryRun *run);                        // else its rows are constants
+// Rows that JOB only counts, as one with their number (matches.c).  Factors: one for each step that was changed; a row
+// stands for as many as their product says.  ALWAYS: also where it does not pay.
+weft_status matches_multiply(QueryRun *run, const WeaveJob *job, bool always, const WeaveStep **steps, Expr ***factors,
+                             int *n_factors);
+// The same of groups, as woven: *OUT has a weight then, or is JOB.
+weft_status matches_count_job(QueryRun *run, const WeaveJob *job, const Woven *woven, WeaveJob *out);
+// Rows of joins that may not fit into all there is (fits.c).  Doubtful: to be counted by COUNT, *ROWS_MOST fit.  Not:
+// the error.
+bool        fits_is_doubtful(const QueryRun *run, int pipeline, const Launch *launch, i64 *rows_most);
+weft_status fits_count_job(QueryRun *run, const WeaveJob *job, WeaveJob *count);
+weft_status fits_not(QueryRun *run, const Launch *rows, const Launch *counted);
 i64 query_rows_enough(const Pipeline *pipeline);  // its kernel may stop at so many rows; -1: it may not
 
 bool query_should_stop(const QueryRun *run, u64 step);  // looks at the flag every few thousand steps of a loop
@@ -309,7 +320,12 @@ typedef struct View {
 
 typedef struct Order { const u64 *rows; u64 first, n_rows; } Order;            // rows NULL: as they are
 
-typedef struct Finished { View *views; u64 n_rows; Order order; } Finished;    // a view for each output of the pipeline
+typedef struct Finished {
+    View *views;                       // for each output of the pipeline
+    u64   n_rows;
+    Order order;
+    bool  is_lasting;                  // what the views show stays as long as what comes from the arena now
+} Finished;
 
 ViewKind    view_kind(Type type);
 Value       view_value(const View *view, u64 row);     // texts stay where they are

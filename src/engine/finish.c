@@ -1,11 +1,14 @@
 // finish.c - what is done with the rows, groups or values of a pipeline once all are there.
 //
 // Rows come as columns of numbers (text as codes).  Groups are filtered and decoded column by column, on all
-// threads; only outputs that are more than a key or an aggregate go through the interpreter, on one.  Values are
-// constants. All become views, one for each output, and an order: sorted and cut (sort.c).  result.c copies them
-// for the user, stored.c for the pipelines that read them.
+// threads: an aggregate beside a constant is a range of its cells (having.c).  Other conditions go through the
+// interpreter, and outputs that are more than a key or an aggregate as well, on one thread.  Values are constants.  All
+// become views, one for each output, and an order: sorted and cut (sort.c).  result.c copies them for the user,
+// stored.c for the pipelines that read them.
 
+#include "base/divide.h"
 #include "engine/exact.h"
+#include "engine/having.h"
 #include "engine/wide.h"
 #include "engine/window.h"
 
@@ -21,6 +24,8 @@ typedef struct Cells {                 // an output column
     Dictionary *dict;                  // text: where it lies; NULL: in the query's arena
 } Cells;
 
+typedef struct KeyDivisors { Divisor stride, n_codes; } KeyDivisors;
+
 typedef struct Groups {
     QueryRun       *run;
     const Pipeline *pipeline;
@@ -28,6 +33,7 @@ typedef struct Groups {
     const Woven    *woven;             // NULL: values
     const GroupSet *set;
     const u64      *words;             // hashed keys of several words, else NULL
+    KeyDivisors    *divisors;          // of keys that are parts of one word
     const u32     **code_of_rank;      // by aggregate: min and max of text
     const int *places;  // by column of the plan: the number of the key, n_keys + that of the aggregate, or of the value
     bool            as_codes;
@@ -52,7 +58,8 @@ static u64 key_code(const Groups *groups, int k, u64 group, bool *is_null)
         return words[k];
     }
     const u64 word = woven->group_kind == GROUP_ARRAY ? group : groups->set->keys[group];
-    const u64 code = word / key->stride % MAX_OF(key->n_codes, 1);
+    const u64 rest = divided(word, groups->divisors[k].stride);
+    const u64 code = rest - divided(rest, groups->divisors[k].n_codes) * MAX_OF(key->n_codes, 1);
     *is_null = key->nullable && key->n_codes && code == key->null_code;
     return code;
 }
@@ -60,6 +67,16 @@ static u64 key_code(const Groups *groups, int k, u64 group, bool *is_null)
 static i64 key_number(const GroupKey *key, u64 code)
 {
     return key->decode ? key->decode[code] : (i64)((u64)key->base + code);
+}
+
+static void make_divisors(Groups *groups)
+{
+    const int n_keys = groups->pipeline->n_keys;
+    groups->divisors = arena_array(groups->run->arena, KeyDivisors, n_keys + 1);
+    for (int k = 0; k < n_keys; k++) {
+        const GroupKey *key = &groups->woven->group_keys[k];
+        groups->divisors[k] = (KeyDivisors){ divisor_of(key->stride), divisor_of(MAX_OF(key->n_codes, 1)) };
+    }
 }
 
 // The number of a key that is one word, or whose low word is the next key.
@@ -261,66 +278,157 @@ static bool group_exists(const Groups *groups, u64 group)
                                                  : cell_of(groups, seen, group) != 0;
 }
 
-static weft_status find_groups(Groups *groups)
+typedef struct GroupChoice {
+    const Groups *groups;
+    const u8     *holds;
+    u64          *n_chosen;            // by part
+    u64          *chosen;
+} GroupChoice;
+
+static void count_chosen(void *context, int part, u64 first, u64 end)
 {
-    const u64 n_groups = groups->set->n_groups;
-    u64       n = 0;
-    groups->n_rows = n_groups;
-    if (groups->woven->group_kind != GROUP_ARRAY) return WEFT_OK;
-    for (u64 g = 0; g < n_groups; g++) {
-        if (query_should_stop(groups->run, g)) return query_canceled(groups->run);
-        n += group_exists(groups, g);
+    const GroupChoice *choice = context;
+    u64           n = 0;
+    for (u64 r = first; r < end; r++) n += choice->holds[r] != 0;
+    choice->n_chosen[part] += n;
+}
+
+// N_CHOSEN is where the part goes on by now.
+static void list_chosen(void *context, int part, u64 first, u64 end)
+{
+    const GroupChoice *choice = context;
+    u64          *chosen = choice->chosen, n = choice->n_chosen[part];
+    for (u64 r = first; r < end; r++)
+        if (choice->holds[r]) chosen[n++] = group_of(choice->groups, r);
+    choice->n_chosen[part] = n;
+}
+
+// The rows are those that HOLDS has a byte for that is not 0.
+static weft_status choose_rows(Groups *groups, const u8 *holds)
+{
+    const Team     team = query_team(groups->run);
+    const RowParts parts = team_split(&team, groups->n_rows);
+    GroupChoice         choice = { groups, holds, arena_array(groups->run->arena, u64, parts.n_parts + 1), NULL };
+    u64            n = 0;
+    if (!team_rows(&team, &parts, count_chosen, &choice)) return query_canceled(groups->run);
+    for (int p = 0; p < parts.n_parts; p++) {
+        const u64 n_part = choice.n_chosen[p];
+        choice.n_chosen[p] = n, n += n_part;
     }
-    TRY(query_alloc(groups->run, (n + 1) * sizeof *groups->kept, (void **)&groups->kept));
-    groups->n_rows = n, n = 0;
-    for (u64 g = 0; n < groups->n_rows; g++) {
-        if (query_should_stop(groups->run, g)) return query_canceled(groups->run);
-        groups->kept[n] = g;
-        n += group_exists(groups, g);
-    }
+    if (n == groups->n_rows) return WEFT_OK;
+    TRY(query_alloc(groups->run, (n + 1) * sizeof *choice.chosen, (void **)&choice.chosen));
+    if (!team_rows(&team, &parts, list_chosen, &choice)) return query_canceled(groups->run);
+    groups->kept = choice.chosen, groups->n_rows = n;
     return WEFT_OK;
 }
 
-static weft_status all_hold(const Groups *groups, Arena *scratch, Error *err, bool *holds)
+static void look_for_groups(void *context, int part, u64 first, u64 end)
+{
+    const GroupChoice *choice = context;
+    (void)part;
+    for (u64 g = first; g < end; g++) ((u8 *)(uintptr_t)choice->holds)[g] = group_exists(choice->groups, g);
+}
+
+static weft_status find_groups(Groups *groups)
+{
+    const Team     team = query_team(groups->run);
+    const RowParts parts = team_split(&team, groups->set->n_groups);
+    const int      seen = groups->woven->seen;
+    u8            *exists;
+    groups->n_rows = groups->set->n_groups;
+    if (groups->woven->group_kind != GROUP_ARRAY) return WEFT_OK;
+    if (groups->woven->state[seen].bytes == 1) return choose_rows(groups, groups->set->state[seen]);
+    TRY(query_alloc(groups->run, groups->n_rows + 1, (void **)&exists));
+    if (!team_rows(&team, &parts, look_for_groups, &(GroupChoice){ groups, exists, NULL, NULL }))
+        return query_canceled(groups->run);
+    return choose_rows(groups, exists);
+}
+
+// ---- HAVING: as ranges of cells (having.c), or by the interpreter ---------------------------------------------------
+
+typedef struct CellTest { const i64 *cells, *counts; CellRange range; } CellTest;      // counts: 0 is NULL; or none
+
+// False: the condition is for the interpreter.
+static bool cell_test(const Groups *groups, const Expr *condition, CellTest *test)
+{
+    const int column = groups->woven ? having_column(condition) : -1;
+    const int a = column >= 0 ? groups->places[column] - groups->pipeline->n_keys : -1;
+    if (a < 0) return false;
+    const Agg      *agg = &groups->pipeline->aggs[a];
+    const AggState *state = &groups->woven->aggs[a];
+    const bool      is_count = agg->kind == AGG_COUNT || agg->kind == AGG_COUNT_ALL;
+    if (is_count ? state->count < 0
+                 : agg->kind == AGG_AVG || state->is_float || state->dict || state->high >= 0 || state->upper >= 0)
+        return false;
+    test->cells = groups->set->state[is_count ? state->count : state->sum];
+    test->counts = !is_count && state->count >= 0 ? groups->set->state[state->count] : NULL;
+    return having_range(condition, agg->type, &test->range);
+}
+
+typedef struct Having {
+    const Groups *groups;
+    int           n_tests;             // of the first conditions; those behind them are for the interpreter
+    CellTest     *tests;
+    u8           *holds;
+    Error        *errors;              // by part: its first
+} Having;
+
+static void test_cells(const CellTest *test, const u64 *kept, u64 first, u64 end, u8 *holds)
+{
+    const CellRange range = test->range;
+    const i64      *cells = test->cells, *counts = test->counts;
+    if (!kept && !counts) {            // most often, and as fast as memory is
+        for (u64 r = first; r < end; r++) holds[r] &= range_has(&range, cells[r]);
+        return;
+    }
+    for (u64 r = first; r < end; r++) {
+        const u64 group = kept ? kept[r] : r;
+        holds[r] &= range_has(&range, cells[group]) && (!counts || counts[group]);
+    }
+}
+
+static weft_status others_hold(const Having *having, const Groups *groups, Arena *scratch, Error *err, bool *holds)
 {
     const EvalContext context = { .arena = scratch, .column = give_value, .context = (void *)(uintptr_t)groups };
     Value             value;
     *holds = true;
-    for (int i = 0; *holds && i < groups->finish->n_conditions; i++) {
+    for (int i = having->n_tests; *holds && i < groups->finish->n_conditions; i++) {
         TRY(expr_eval(groups->finish->conditions[i], &context, &value, err));
         *holds = !value.is_null && value.i;
     }
     return WEFT_OK;
 }
 
-typedef struct Having { const Groups *groups; u8 *holds; Error *errors; } Having;      // errors: by part, its first
-
 static void test_rows(void *context, int part, u64 first, u64 end)
 {
     const Having *having = context;
     Error        *err = &having->errors[part];
     Groups        groups = *having->groups;                 // the group at hand is the part's own
-    Arena        *scratch = err->status ? NULL : arena_new(NULL, "having");
+    if (err->status) return;
+    memset(having->holds + first, 1, end - first);
+    for (int t = 0; t < having->n_tests; t++) test_cells(&having->tests[t], groups.kept, first, end, having->holds);
+    if (having->n_tests == groups.finish->n_conditions) return;
+    Arena *scratch = arena_new(NULL, "having");
     for (u64 r = first; r < end && !err->status; r++) {
         bool holds;
         groups.group = group_of(&groups, r);
-        having->holds[r] = !all_hold(&groups, scratch, err, &holds) && holds;
+        if (having->holds[r]) having->holds[r] = !others_hold(having, &groups, scratch, err, &holds) && holds;
     }
-    if (scratch) arena_free(scratch);
+    arena_free(scratch);
 }
 
 // On all threads: the interpreter takes most of the time of a query with many groups.
-static weft_status test_groups(const Groups *groups, u8 *holds)
+static weft_status test_groups(const Groups *groups, Having *having)
 {
     QueryRun      *run = groups->run;
     const Team     team = query_team(run);
     const RowParts parts = team_split(&team, groups->n_rows);
-    Having         having = { groups, holds, arena_array(run->arena, Error, parts.n_parts + 1) };
-    for (int p = 0; p < parts.n_parts; p++) error_clear(&having.errors[p]);
-    if (!team_rows(&team, &parts, test_rows, &having)) return query_canceled(run);
+    having->errors = arena_array(run->arena, Error, parts.n_parts + 1);
+    for (int p = 0; p < parts.n_parts; p++) error_clear(&having->errors[p]);
+    if (!team_rows(&team, &parts, test_rows, having)) return query_canceled(run);
     for (int p = 0; p < parts.n_parts; p++)
-        if (having.errors[p].status) {
-            *run->err = having.errors[p];
+        if (having->errors[p].status) {
+            *run->err = having->errors[p];
             return run->err->status;
         }
     return WEFT_OK;
@@ -328,18 +436,16 @@ static weft_status test_groups(const Groups *groups, u8 *holds)
 
 static weft_status keep_where(Groups *groups)
 {
-    u64 n = 0, *places = groups->kept;
-    u8 *holds;
-    if (!groups->finish->n_conditions) return WEFT_OK;
-    TRY(query_alloc(groups->run, groups->n_rows + 1, (void **)&holds));
-    TRY(test_groups(groups, holds));
-    if (!places) TRY(query_alloc(groups->run, (groups->n_rows + 1) * sizeof *places, (void **)&places));
-    for (u64 r = 0; r < groups->n_rows; r++) {
-        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
-        if (holds[r]) places[n++] = group_of(groups, r);
-    }
-    groups->kept = places, groups->n_rows = n;
-    return WEFT_OK;
+    const Finish *finish = groups->finish;
+    Having        having = { .groups = groups };
+    if (!finish->n_conditions) return WEFT_OK;
+    having.tests = arena_array(groups->run->arena, CellTest, finish->n_conditions);
+    TRY(query_alloc(groups->run, groups->n_rows + 1, (void **)&having.holds));
+    while (having.n_tests < finish->n_conditions &&
+           cell_test(groups, finish->conditions[having.n_tests], &having.tests[having.n_tests]))
+        having.n_tests++;
+    TRY(test_groups(groups, &having));
+    return choose_rows(groups, having.holds);
 }
 
 // ---- outputs --------------------------------------------------------------------------------------------------------
@@ -511,14 +617,26 @@ static bool stays_code(const Groups *groups, int output)
            finish->offset < (i64)(groups->n_rows / 4) && !is_sorted_by(finish, output);
 }
 
+// Ranks of so few are made in a moment and take next to no memory.  They are kept with the dictionary.
+enum { FEW_TEXTS = 1 << 14 };
+
+// Texts of a small dictionary are sorted by their ranks, which are small numbers: those of several keys fit the prefix
+// of a row (sort.c), and no bytes are compared.
+static bool sorts_as_code(const Groups *groups, int output, const Dictionary *dict)
+{
+    return !groups->finish->windows && is_sorted_by(groups->finish, output) && dict && dict_count(dict) <= FEW_TEXTS;
+}
+
 static weft_status put_plain_outputs(Groups *groups)
 {
     for (int c = 0; c < groups->finish->n_outputs; c++) {
         const Expr *expr = groups->finish->outputs[c].value;
         Cells      *cells = &groups->cells[c];
         const int   key = key_of(groups, expr), agg = agg_of(groups, expr);
-        if (cells->kind == VIEW_TEXT && (key >= 0 || agg >= 0) && stays_code(groups, c))
-            cells->kind = VIEW_CODE, cells->size = 8;
+        if (cells->kind == VIEW_TEXT && (key >= 0 || agg >= 0)) {
+            const Dictionary *dict = key >= 0 ? groups->woven->group_keys[key].dict : groups->woven->aggs[agg].dict;
+            if (stays_code(groups, c) || sorts_as_code(groups, c, dict)) cells->kind = VIEW_CODE, cells->size = 8;
+        }
         TRY(room_for_cells(groups->run, cells, groups->n_rows, can_be_null(groups, expr)));
         if (key >= 0) TRY(put_key(groups, key, cells));
         if (agg >= 0) TRY(put_agg(groups, agg, cells));
@@ -653,6 +771,7 @@ static weft_status finish_groups(Groups *groups, bool is_stable, Finished *out)
     const bool        is_hash = groups->woven && groups->woven->group_kind == GROUP_HASH;
     if (groups->woven) {
         if (is_hash && !groups->woven->is_one_word) groups->words = groups->set->words;
+        else make_divisors(groups);
         TRY(invert_ranks(groups));
         TRY(find_groups(groups));
         TRY(check_sums(groups));
@@ -737,6 +856,7 @@ weft_status finish_pipeline(QueryRun *run, int number, const Launch *launch, con
         if (pipeline->sink == SINK_GROUPS) groups.woven = woven, groups.set = &launch->out.groups;
         TRY(finish_groups(&groups, is_stable, out));
     }
+    out->is_lasting = pipeline->sink != SINK_ROWS && !finish.windows;          // columns of room_for_cells
     return finish.windows ? window_finish(run, number, out) : WEFT_OK;
 }
 

@@ -10,10 +10,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define MOST_KINDS    4096             // tables by kind stay in the nearest cache
+#define FEW_KINDS     4096             // tables by kind stay in the nearest cache
+#define MOST_KINDS    65535            // numbers have 16 bits,
+#define KIND_ROWS     2                // and where they are more than few, a kind has so many rows at least, on average
 #define MOST_KEYS     ((u64)1 << 23)   // of a key's range
 #define MOST_ROWS     ((u64)1 << 21)   // one thread looks at them, some 50 ns for a row and column
 #define MOST_FAMILIES 4                // of a table
+#define SETS_BYTES    ((u64)2 << 20)   // of the sets that are kept with kinds; then all are forgotten
 #define MOST_REFUSED  64               // sets of columns that are known to have no kinds
 #define COLUMN_SHARE  8                // of the memory, for columns of kinds: 1 / this,
 #define COLUMN_BYTES  ((u64)1 << 31)   // or this where there is no limit
@@ -42,10 +45,14 @@ typedef struct OwnKinds {
     i64           **cells;             // by these, then by kind
     u64           **valid;             // the same: a bit per kind; NULL: none is NULL
     i64            *low, *high;        // by kind: of the keys
+    ColumnChunk    *as_rows;           // by column of places, and then the key: row r is kind r + 1
     u16            *kind_of;
     pthread_mutex_t lock;              // for columns of kinds
     KindColumn     *columns[N_COLUMN_BUCKETS];
     u64             columns_bytes;
+    Arena          *sets_arena;        // under the lock, as what follows; NULL: none is kept
+    Map            *sets;              // by test: address of the set
+    u64             sets_bytes;
 } OwnKinds;
 
 typedef struct KindsOfTable {
@@ -133,6 +140,7 @@ static void free_kinds(OwnKinds *kinds)
             free(column);
         }
     pthread_mutex_destroy(&kinds->lock);
+    arena_free(kinds->sets_arena);
     table_release(kinds->table);
     arena_free(kinds->arena);
 }
@@ -172,7 +180,7 @@ static bool find_keys(OwnKinds *kinds)
 
 typedef struct Finer {                 // what becomes of kinds when they are told apart by one more column
     Map *numbers;                      // by kind before, whether the value is NULL, and value
-    int  n_kinds;
+    int  n_kinds, n_most;
     u16  before[MOST_KINDS];           // by kind
     i64  cell[MOST_KINDS];
     bool is_null[MOST_KINDS];
@@ -185,7 +193,7 @@ static u16 finer_kind(Finer *finer, const FinerKey *key)
 {
     u64 number;
     if (map_get(finer->numbers, key, sizeof *key, &number)) return (u16)number;
-    if (finer->n_kinds == MOST_KINDS) return 0;
+    if (finer->n_kinds == finer->n_most) return 0;
     number = (u64)finer->n_kinds++;
     map_set(finer->numbers, key, sizeof *key, number);
     finer->before[number] = (u16)key->kind, finer->cell[number] = key->cell, finer->is_null[number] = key->is_null;
@@ -277,6 +285,48 @@ static bool count_rows(OwnKinds *kinds)
     return true;
 }
 
+// A column of the kinds as rows.  Cells of kinds that are NULL get a value of the range, as kernels may compute with
+// them before they look at the bits.
+static bool make_rows(OwnKinds *kinds, int c)
+{
+    const u64  n = (u64)kinds->kinds.n_kinds;
+    const u64 *valid = kinds->valid[c];
+    i64       *cells = kinds->cells[c], low = INT64_MAX, high = INT64_MIN;
+    u64       *bits = NULL;
+    if (valid && !take(kinds, n / 64 + 1, sizeof *bits, &bits)) return false;
+    for (u64 k = 1; k < n; k++) {
+        if (valid && !(valid[k >> 6] >> (k & 63) & 1)) continue;
+        if (bits) bits[(k - 1) >> 6] |= (u64)1 << ((k - 1) & 63);
+        low = MIN_OF(low, cells[k]), high = MAX_OF(high, cells[k]);
+    }
+    const bool has_range = low <= high;
+    for (u64 k = 1; k < n && bits; k++)
+        if (!(valid[k >> 6] >> (k & 63) & 1)) cells[k] = has_range ? low : 0;
+    kinds->as_rows[c] = (ColumnChunk){ .data = cells + 1, .valid = bits, .width = 8, .has_range = has_range,
+                                       .min = has_range ? low : 0, .max = has_range ? high : 0 };
+    return true;
+}
+
+// Row r is kind r + 1.
+static bool number_rows(OwnKinds *kinds)
+{
+    const int n = kinds->kinds.n_kinds;
+    i64      *numbers;
+    if (!take(kinds, (u64)n, sizeof *numbers, &numbers)) return false;
+    for (int k = 1; k < n; k++) numbers[k - 1] = k;
+    kinds->as_rows[kinds->n_columns] =
+        (ColumnChunk){ .data = numbers, .width = 8, .has_range = true, .min = 1, .max = n - 1 };
+    return true;
+}
+
+static bool make_all_rows(OwnKinds *kinds)
+{
+    kinds->as_rows = arena_array(kinds->arena, ColumnChunk, kinds->n_columns + 1);
+    bool ok = number_rows(kinds);
+    for (int c = 0; c < kinds->n_columns && ok; c++) ok = make_rows(kinds, c);
+    return ok;
+}
+
 static bool has_place(const OwnKinds *kinds, int place)
 {
     for (int c = 0; c < kinds->n_columns; c++)
@@ -293,19 +343,20 @@ static void copy_kinds(OwnKinds *kinds, const OwnKinds *before)
     kinds->n_columns = before->n_columns, kinds->kinds.n_kinds = before->kinds.n_kinds;
 }
 
-// BEFORE, or NULL: they are told apart further.  NULL: they cannot be.  Cells of BEFORE are only pointed to until each
-// column was moved, which every further column does; so there must be one.
-static OwnKinds *make_kinds(Budget *budget, const Table *table, int key, const OwnKinds *before, const int *places,
-                            int n_places)
+// BEFORE, or NULL: they are told apart further.  NULL: they cannot be, or there are MOST of them or more.  Cells of
+// BEFORE are only pointed to until each column was moved, which every further column does; so there must be one.
+static OwnKinds *make_kinds(Budget *budget, const KindsOfTable *of, const OwnKinds *before, const int *places,
+                            int n_places, int most)
 {
-    OwnKinds *kinds = new_kinds(budget, table, key, n_places + (before ? before->n_columns : 0));
+    OwnKinds *kinds = new_kinds(budget, of->table, of->key, n_places + (before ? before->n_columns : 0));
     Finer    *finer = malloc(sizeof *finer);
     bool      ok = kinds != NULL;
+    finer->n_most = most;
     if (ok && before) copy_kinds(kinds, before);
     else if (ok) ok = find_keys(kinds);
     for (int p = 0; p < n_places && ok; p++)
         if (!has_place(kinds, places[p])) ok = tell_apart(kinds, places[p], finer);
-    ok = ok && count_rows(kinds);
+    ok = ok && count_rows(kinds) && make_all_rows(kinds);
     free(finer);
     if (ok) return kinds;
     if (kinds) free_kinds(kinds);
@@ -420,31 +471,49 @@ static bool is_refused(const KindsOfTable *entry, u64 hash)
     return entry->is_unsuited || entry->n_refused == MOST_REFUSED;
 }
 
-// Finer kinds of a family that there is, or a family of its own.
-static OwnKinds *make_family(KindsBook *book, KindsOfTable *entry, const int *places, int n_places)
+// Finer kinds of a family that has more than ABOVE and would have fewer than MOST, or a family of its own.
+static OwnKinds *make_family(KindsBook *book, KindsOfTable *entry, const int *places, int n_places, int above, int most)
 {
     for (int f = 0; f < entry->n_families; f++) {
-        OwnKinds *finer = make_kinds(book->budget, entry->table, entry->key, entry->families[f], places, n_places);
+        OwnKinds *family = entry->families[f];
+        if (family->kinds.n_kinds <= above || family->kinds.n_kinds >= most) continue;
+        OwnKinds *finer = make_kinds(book->budget, entry, family, places, n_places, most);
         if (!finer) continue;
-        kinds_release(&entry->families[f]->kinds);
+        kinds_release(&family->kinds);
         return entry->families[f] = finer;
     }
-    if (entry->n_families == MOST_FAMILIES) return NULL;
-    OwnKinds *first = make_kinds(book->budget, entry->table, entry->key, NULL, places, n_places);
+    if (entry->n_families == MOST_FAMILIES || most <= above) return NULL;
+    OwnKinds *first = make_kinds(book->budget, entry, NULL, places, n_places, most);
     if (first) entry->families[entry->n_families++] = first;
     return first;
 }
 
+// The fewest that will do.
+static OwnKinds *find_family(const KindsOfTable *entry, const int *places, int n_places)
+{
+    OwnKinds *best = NULL;
+    for (int f = 0; f < entry->n_families; f++) {
+        OwnKinds *family = entry->families[f];
+        if (has_all(family, places, n_places) && (!best || family->kinds.n_kinds < best->kinds.n_kinds)) best = family;
+    }
+    return best;
+}
+
+static int most_kinds(const Table *table) { return (int)MIN_OF(table->n_rows / KIND_ROWS, MOST_KINDS); }
+
 static OwnKinds *find_kinds(KindsBook *book, KindsOfTable *entry, const int *places, int n_places)
 {
-    for (int f = 0; f < entry->n_families; f++)
-        if (has_all(entry->families[f], places, n_places)) return entry->families[f];
+    OwnKinds *found = find_family(entry, places, n_places);
+    if (found) return found;
     const u64 hash = hash_of(places, n_places);
     if (is_refused(entry, hash)) return NULL;
-    OwnKinds *made =
-        are_suited(entry->table, places, n_places) ? make_family(book, entry, places, n_places) : NULL;
-    if (!made) entry->refused[entry->n_refused++] = hash;
-    return made;
+    if (are_suited(entry->table, places, n_places)) {
+        // A family of few is not made one of many for a query that needs many: others look at it.
+        found = make_family(book, entry, places, n_places, 0, FEW_KINDS);
+        if (!found) found = make_family(book, entry, places, n_places, FEW_KINDS, most_kinds(entry->table));
+    }
+    if (!found) entry->refused[entry->n_refused++] = hash;
+    return found;
 }
 
 const Kinds *kinds_get(KindsBook *book, Store *store, const Table *table, int key, const int *places, int n_places)
@@ -469,36 +538,58 @@ static int column_at(const OwnKinds *kinds, int place)
     return c;
 }
 
-// Row r is kind r + 1.
-static void add_numbers(Arena *arena, int n_kinds, SourceColumn *column, ColumnChunk *chunk)
+bool kinds_cells(const Kinds *kinds, int place, KindCells *cells)
 {
-    i64 *numbers = arena_array(arena, i64, n_kinds + 8);
-    for (int k = 1; k < n_kinds; k++) numbers[k - 1] = k;
-    *chunk = (ColumnChunk){ .data = numbers, .width = 8, .has_range = true, .min = 1, .max = n_kinds - 1 };
-    column->range = (Range){ .known = true, .low = 1, .high = n_kinds - 1 };
+    const OwnKinds *mine = own(kinds);
+    const int       c = column_at(mine, place);
+    if (c == mine->n_columns) return false;
+    *cells = (KindCells){ mine->cells[c], mine->valid[c], &mine->table->columns[place] };
+    return true;
 }
 
-// Cells of kinds that are NULL get a value of the range, as kernels may compute with them before they look at the bits.
-static void add_values(Arena *arena, const OwnKinds *kinds, int c, SourceColumn *column, ColumnChunk *chunk)
+// ---- sets of kinds --------------------------------------------------------------------------------------------------
+
+static u64 set_words(const OwnKinds *kinds) { return (u64)kinds->kinds.n_kinds / 64 + 1; }
+
+bool kinds_find_set(const Kinds *kinds, const void *test, size_t length, u64 *set)
 {
-    const u64  n = (u64)kinds->kinds.n_kinds;
-    const u64 *valid = kinds->valid[c];
-    i64       *cells = arena_array(arena, i64, n + 8), low = INT64_MAX, high = INT64_MIN;
-    u64       *bits = valid ? arena_array(arena, u64, n / 64 + 8) : NULL;
-    for (u64 k = 1; k < n; k++) {
-        cells[k - 1] = kinds->cells[c][k];
-        if (valid && !(valid[k >> 6] >> (k & 63) & 1)) continue;
-        if (bits) bits[(k - 1) >> 6] |= (u64)1 << ((k - 1) & 63);
-        low = MIN_OF(low, cells[k - 1]), high = MAX_OF(high, cells[k - 1]);
+    OwnKinds *mine = own(kinds);
+    u64       at;
+    pthread_mutex_lock(&mine->lock);
+    const bool found = mine->sets && map_get(mine->sets, test, length, &at);
+    if (found) memcpy(set, (const void *)(uintptr_t)at, set_words(mine) * sizeof *set);
+    pthread_mutex_unlock(&mine->lock);
+    return found;
+}
+
+static void forget_sets(OwnKinds *kinds)
+{
+    arena_free(kinds->sets_arena);
+    kinds->sets_arena = arena_new(NULL, "sets of kinds");
+    kinds->sets = map_new(kinds->sets_arena), kinds->sets_bytes = 0;
+}
+
+void kinds_keep_set(const Kinds *kinds, const void *test, size_t length, const u64 *set)
+{
+    OwnKinds *mine = own(kinds);
+    u64       ignored;
+    pthread_mutex_lock(&mine->lock);
+    if (!mine->sets || mine->sets_bytes > SETS_BYTES) forget_sets(mine);
+    if (!map_get(mine->sets, test, length, &ignored)) {
+        u64 *kept = arena_array(mine->sets_arena, u64, set_words(mine));
+        memcpy(kept, set, set_words(mine) * sizeof *set);
+        map_set(mine->sets, test, length, (u64)(uintptr_t)kept);
+        mine->sets_bytes += length + set_words(mine) * sizeof *set;
     }
-    const bool has_range = low <= high;
-    for (u64 r = 0; bits && r + 1 < n; r++)
-        if (!(bits[r >> 6] >> (r & 63) & 1)) cells[r] = has_range ? low : 0;
-    if (column->dict && has_range) low = 0, high = (i64)column->dict_count - 1;      // any code
-    *chunk = (ColumnChunk){ .data = cells, .valid = bits, .width = 8, .has_range = has_range,
-                            .min = has_range ? low : 0, .max = has_range ? high : 0 };
-    column->range = (Range){ .known = true, .nullable = valid != NULL, .low = has_range ? low : 0,
-                             .high = has_range ? high : -1 };
+    pthread_mutex_unlock(&mine->lock);
+}
+
+static void add_column(const OwnKinds *kinds, int c, SourceColumn *column, ColumnChunk *chunk)
+{
+    *chunk = kinds->as_rows[c];
+    i64 low = chunk->min, high = chunk->has_range ? chunk->max : -1;
+    if (column->dict && chunk->has_range) low = 0, high = (i64)column->dict_count - 1;     // any code
+    column->range = (Range){ .known = true, .nullable = chunk->valid != NULL, .low = low, .high = high };
 }
 
 Source *kinds_source(const Kinds *kinds, Arena *arena, const Pipeline *pipeline, const ColumnSet *needed)
@@ -523,8 +614,8 @@ Source *kinds_source(const Kinds *kinds, Arena *arena, const Pipeline *pipeline,
         if (!columns_has(needed, pipeline->columns[i])) continue;
         source->columns[at] = (SourceColumn){ .id = pipeline->columns[i], .name = column->name, .type = column->type,
                                               .dict = column->dict, .dict_count = column->dict_count, .width = 8 };
-        if (place == mine->key) add_numbers(arena, kinds->n_kinds, &source->columns[at], &chunk->columns[at]);
-        else add_values(arena, mine, column_at(mine, place), &source->columns[at], &chunk->columns[at]);
+        add_column(mine, place == mine->key ? mine->n_columns : column_at(mine, place), &source->columns[at],
+                   &chunk->columns[at]);
         chunk_column[at] = at;
         source->n_columns++;
     }

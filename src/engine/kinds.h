@@ -14,7 +14,7 @@
 #ifndef WEFT_KINDS_H
 #define WEFT_KINDS_H
 
-#include "weave/weave.h"
+#include "device/device.h"
 
 typedef struct KindsBook KindsBook;                // all kinds of a database
 
@@ -37,6 +37,20 @@ void         kinds_release_deferred(void *kinds);                      // for ar
 Source *kinds_source(const Kinds *kinds, Arena *arena, const Pipeline *pipeline, const ColumnSet *needed);
 i64     kinds_low_key(const Kinds *kinds, u64 kind);                   // of the rows of this kind
 i64     kinds_high_key(const Kinds *kinds, u64 kind);
+
+// By kind, from 1 on: a column that tells kinds apart.  VALID: a bit for each that is not NULL; NULL: all are not.
+typedef struct KindCells { const i64 *values; const u64 *valid; const Column *column; } KindCells;
+// False: the kinds do not know the column at PLACE.
+bool kinds_cells(const Kinds *kinds, int place, KindCells *cells);
+
+// Sets of kinds that pass a test, a bit each, as they were kept by the bytes of the test.  SET has room for all kinds.
+// Any thread.
+bool kinds_find_set(const Kinds *kinds, const void *test, size_t length, u64 *set);
+void kinds_keep_set(const Kinds *kinds, const void *test, size_t length, const u64 *set);
+
+// kind_rows.c: what a kernel for a build pipeline over kinds_source() would leave, in ARENA: ROWS, and of WOVEN its
+// outputs.  False: a kernel must do it.
+bool kind_rows(Arena *arena, const Kinds *kinds, const Pipeline *pipeline, Woven *woven, RowSet *rows);
 
 // The kind of each row of a chunk of another table, whose column COLUMN holds keys; 0 where no row has the key.  Made
 // when first asked for, kept with the kinds.  NULL: no memory, or a damaged file.  Any thread.

@@ -27,12 +27,10 @@
 #define FAN_OUT_SHARED 16384.0
 
 // Code for a GPU that is not there yet is waited for (100 to 600 ms) unless the CPU will be done sooner: then the CPU
-// runs the pipeline, and the
-// GPU's code is compiled meanwhile, for the next time.  It is begun when the query is done, so that the compiler does
-// not take a core
-// from it; at once where the CPU takes longer than this.
+// runs the pipeline, and the GPU's code is compiled meanwhile, for the next time.  It is begun when the query is done,
+// so that the compiler does not take a core from it; at once where the CPU takes longer than this.
 #define COMPILE_NOW_MS 100.0
-#define GPU_CROWD      96              // queries,
+#define GPU_CROWD      48              // queries: fewer share a sieve, which is quicker then,
 #define GPU_CROWD_MS   10000           // and how long that counts
 
 // ---- sources --------------------------------------------------------------------------------------------------------
@@ -284,10 +282,13 @@ static bool is_crowded(const QueryRun *run)
     return db->n_running > network_threads(db->network);
 }
 
-static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
+// Each row meets very many: it is not the rows that are read which take the time.
+static double times_each_row(const Woven *woven) { return woven->fan_out > FAN_OUT_SHARED ? woven->fan_out : 1; }
+
+static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job, const Woven *woven)
 {
     JitTier      tier;
-    const double wall_ms = expected_ms(run, job);
+    const double wall_ms = expected_ms(run, job) * times_each_row(woven);
     code_function(code, &tier);
     if (run->session->settings.jit != JIT_AUTO || tier == TIER_CC || wall_ms <= IMPROVE_NOW_MS) return;
     jit_offer(run->session->db->jit, code,
@@ -487,7 +488,7 @@ static weft_status get_code(QueryRun *run, const WeaveJob *job, bool stands_in, 
     TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
     launch->out.compile_ms = time_now_ms() - start;
     if (notice) query_notice(run, notice);
-    if (!stands_in) ask_for_better_code(run, launch->code, job);
+    if (!stands_in) ask_for_better_code(run, launch->code, job, woven);
     return WEFT_OK;
 }
 
@@ -513,6 +514,36 @@ static const char *note_refusal(QueryRun *run, Launch *launch)
     return refused;
 }
 
+// Rows that a join multiplies, where they may not fit (fits.c).  A count that follows no chain is soon done, so it is
+// of all rows.
+static weft_status check_fits(QueryRun *run, int pipeline, const WeaveJob *job, const Launch *rows)
+{
+    Device  *cpu = run->session->db->cpu;
+    WeaveJob count;
+    Woven   *woven;
+    i64      rows_most;
+    if (!fits_is_doubtful(run, pipeline, rows, &rows_most)) return WEFT_OK;
+    TRY(fits_count_job(run, job, &count));
+    TRY(weave(run->arena, &count, &woven, run->err));
+    const i64 limit = woven->fan_out > 1 ? rows_most + 1 : -1;
+    Launch    launch = make_launch(run, pipeline, "count", &count, woven, limit);
+    launch.table = 0, launch.may_weave = false, launch.jit = NULL, launch.rows_done = NULL, launch.only_counts = true;
+    weft_status status = ride_on(cpu, run, pipeline, &count, woven, false, &launch);
+    if (!status && launch.out.rows_out > (u64)rows_most) status = fits_not(run, rows, &launch);
+    if (launch.memory) cpu->free_launch(cpu, &launch);
+    return status;
+}
+
+// On the CPU a query that only counts multiplies its matches (matches.c).  *JOB is then another one.
+static weft_status weave_counts(QueryRun *run, const WeaveJob **job, Woven **woven)
+{
+    WeaveJob *count = arena_make(run->arena, WeaveJob);
+    TRY(matches_count_job(run, *job, *woven, count));
+    if (!count->weight) return WEFT_OK;
+    *job = count;
+    return weave(run->arena, count, woven, run->err);
+}
+
 static weft_status run_job(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, i64 limit,
                            Launch *launch)
 {
@@ -526,9 +557,13 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
         return WEFT_OK;
     }
     TRY(choose_device(run, job, woven, limit, &device));
+    const Woven *const as_asked = woven;                   // a GPU would have to visit all matches
+    if (device == cpu) TRY(weave_counts(run, &job, &woven));
     *launch = make_launch(run, pipeline, label, job, woven, limit);
+    if (job->weight) launch->may_weave = false, launch->jit = NULL;            // no other query has its table
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
     if (job->sink == SINK_ROWS && job->notes && device->keep_rows) stored_facts(run, job->n_outputs, woven, launch);
+    if (device == cpu) TRY(check_fits(run, pipeline, job, launch));
     const bool  stands_in = should_stand_in(run, job, device, launch);
     weft_status status = ride_on(stands_in ? cpu : device, run, pipeline, job, woven, stands_in, launch);
     if (launch->out.refused[0]) {
@@ -539,7 +574,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     if (launch->out.gpu.is_generic) run->unready = device;         // its own kernel, for the next time
     KernelReport *kernel = report(run, pipeline, label, launch, woven);
     if (stands_in) kernel->meanwhile = device->name;
-    kernel->unsuited = device == cpu ? why_not_on_gpu(run, job, woven, limit) : refused;
+    kernel->unsuited = device == cpu ? why_not_on_gpu(run, job, as_asked, limit) : refused;
     run->last_woven = woven;
     return status;
 }
@@ -950,20 +985,29 @@ static const Kinds *kinds_for(QueryRun *run, int number)
     return key < 0 ? NULL : kinds_get(db->kinds, db->store, pipeline->table, key, places, n_places);
 }
 
-// *IS_DONE false: the table is to be made of all rows.
-static weft_status build_of_kinds(QueryRun *run, int number, const Kinds *kinds, Arena *home, JoinTable **table,
-                                  bool *is_done)
+static weft_status run_over_kinds(QueryRun *run, int number, const Kinds *kinds, Launch *launch)
 {
-    Launch       launch = { 0 };
-    PipelineJob  pj;
-    const double start = time_now_ms();
+    PipelineJob pj;
     TRY(make_job(run, number, &pj));
     const ColumnSet needed = weave_columns_needed(run->arena, &pj.job, 0);
     pj.job.source = kinds_source(kinds, run->arena, pj.pipeline, &needed);
     const bool must_use_cpu = run->must_use_cpu;
     run->must_use_cpu = true;          // rows are few
-    weft_status status = run_segments(run, &pj, &launch);
+    const weft_status status = run_segments(run, &pj, launch);
     run->must_use_cpu = must_use_cpu;
+    return status;
+}
+
+// *IS_DONE false: the table is to be made of all rows.
+static weft_status build_of_kinds(QueryRun *run, int number, const Kinds *kinds, Arena *home, JoinTable **table,
+                                  bool *is_done)
+{
+    Launch       launch = { 0 };
+    Woven        woven = { 0 };
+    const double start = time_now_ms();
+    weft_status  status = WEFT_OK;
+    if (kind_rows(run->arena, kinds, &run->graph->pipelines[number], &woven, &launch.out.rows)) launch.woven = &woven;
+    else status = run_over_kinds(run, number, kinds, &launch);
     if (!status) status = table_build_by_kind(run, home, number, &launch, kinds, table, is_done);
     run->reports[number].build_ms = time_now_ms() - start;
     if (launch.memory) launch.device->free_launch(launch.device, &launch);

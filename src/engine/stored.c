@@ -1,9 +1,9 @@
 // stored.c - rows that a pipeline left, as the source of later ones.
 //
-// Each column becomes cells of 8 bytes: numbers, doubles, or codes of a dictionary.  What is known of the rows now is
-// exact,
-// so ranges are measured here, and kernels over the rows can rest on them.  Several pipelines can be read one after the
-// other (UNION ALL): a chunk each, and one dictionary for a text column of all of them.
+// Each column becomes cells of 8 bytes: numbers, doubles, or codes of a dictionary.  Those of groups that were put into
+// columns (finish.c) are that already, and are not copied.  What is known of the rows now is exact, so ranges are
+// measured here, by all threads, and kernels over the rows can rest on them.  Several pipelines can be read one after
+// the other (UNION ALL): a chunk each, and one dictionary for a text column of all of them.
 
 #include "engine/wide.h"
 
@@ -27,7 +27,7 @@ static weft_status cell_of(QueryRun *run, const View *view, Dictionary *dict, u6
 {
     u32 code;
     switch (view->kind) {
-        case VIEW_INT: case VIEW_FLOAT: case VIEW_CODE: *cell = ((const i64 *)view->data)[row]; return WEFT_OK;
+        case VIEW_INT: case VIEW_FLOAT: case VIEW_CODE: break;                 // see copy_plain_cells
         case VIEW_WIDE:
             if (view->type.kind == TYPE_INTERVAL)
                 return fail(run->err, WEFT_UNSUPPORTED, -1,
@@ -36,6 +36,7 @@ static weft_status cell_of(QueryRun *run, const View *view, Dictionary *dict, u6
             return WEFT_OK;
         case VIEW_TEXT: break;
     }
+    ASSERT(view->kind == VIEW_TEXT);
     const weft_text *text = &((const weft_text *)view->data)[row];
     TRY(dict_intern(dict, text->bytes, text->length, &code, run->err));
     *cell = code;
@@ -43,16 +44,17 @@ static weft_status cell_of(QueryRun *run, const View *view, Dictionary *dict, u6
 }
 
 static weft_status copy_cells(QueryRun *run, const View *view, const Order *order, Dictionary *dict, i64 *cells,
-                              u64 **valid, u64 *n_null)
+                              u64 **valid)
 {
-    *n_null = 0, *valid = NULL;
+    u64 n_null = 0;
+    *valid = NULL;
     for (u64 r = 0; r < order->n_rows; r++) {
         const u64 row = row_of(order, r);
         if (query_should_stop(run, r)) return query_canceled(run);
         if (!view->nulls || !view->nulls[row]) TRY(cell_of(run, view, dict, row, &cells[r]));
-        else ++*n_null;
+        else n_null++;
     }
-    if (!*n_null) return WEFT_OK;
+    if (!n_null) return WEFT_OK;
     TRY(query_alloc(run, order->n_rows / 8 + 64, (void **)valid));
     for (u64 r = 0; r < order->n_rows; r++) {
         if (query_should_stop(run, r)) return query_canceled(run);
@@ -61,20 +63,81 @@ static weft_status copy_cells(QueryRun *run, const View *view, const Order *orde
     return WEFT_OK;
 }
 
+// Cells as they lie in the view, by all threads.
+typedef struct CellCopy {
+    const View  *view;
+    const Order *order;
+    i64         *cells;
+    u64         *valid;                // of a view with NULLs
+    _Atomic bool has_nulls;
+} CellCopy;
+
+static void copy_part(void *context, int part, u64 first, u64 end)
+{
+    CellCopy  *copy = context;
+    const i64 *from = copy->view->data;
+    const u8  *nulls = copy->view->nulls;
+    bool       has_nulls = false;
+    (void)part;
+    for (u64 r = first; r < end; r++) {
+        const u64 row = row_of(copy->order, r);
+        copy->cells[r] = from[row];
+        if (!nulls) continue;
+        has_nulls |= nulls[row] != 0;
+        copy->valid[r >> 6] |= (u64)!nulls[row] << (r & 63);
+    }
+    if (has_nulls) atomic_store_explicit(&copy->has_nulls, true, memory_order_relaxed);
+}
+
+static weft_status copy_plain_cells(QueryRun *run, const View *view, const Order *order, i64 *cells, u64 **valid)
+{
+    const Team     team = query_team(run);
+    const RowParts parts = team_split(&team, order->n_rows);
+    CellCopy       copy = { .view = view, .order = order, .cells = cells };
+    *valid = NULL;
+    if (view->nulls) TRY(query_alloc(run, order->n_rows / 8 + 64, (void **)&copy.valid));
+    if (!team_rows(&team, &parts, copy_part, &copy)) return query_canceled(run);
+    if (copy.has_nulls) *valid = copy.valid;
+    return WEFT_OK;
+}
+
+static bool is_plain(const View *view)
+{
+    return view->kind == VIEW_INT || view->kind == VIEW_FLOAT || view->kind == VIEW_CODE;
+}
+
 static bool is_valid(const u64 *valid, u64 r) { return !valid || (valid[r >> 6] >> (r & 63) & 1); }
+
+typedef struct CellSpan { i64 low, high; } CellSpan;
+
+typedef struct CellLook { const u64 *valid; const i64 *cells; CellSpan *spans; } CellLook;     // spans: by part
+
+static void look_at_cells(void *context, int part, u64 first, u64 end)
+{
+    const CellLook *look = context;
+    i64             low = look->spans[part].low, high = look->spans[part].high;
+    for (u64 r = first; r < end; r++) {
+        if (!is_valid(look->valid, r)) continue;
+        low = MIN_OF(low, look->cells[r]), high = MAX_OF(high, look->cells[r]);
+    }
+    look->spans[part].low = low, look->spans[part].high = high;
+}
 
 // Cells of NULL rows get a value of the range, since kernels may compute with them before they look at the bits.
 static weft_status measure(QueryRun *run, StoredColumn *column, i64 *cells, u64 n_rows)
 {
-    i64 low = INT64_MAX, high = INT64_MIN;
+    const Team     team = query_team(run);
+    const RowParts parts = team_split(&team, n_rows);
+    CellLook       look = { column->valid, cells, NULL };
+    i64            low = INT64_MAX, high = INT64_MIN;
     column->range = range_of_type(column->type);
     column->range.nullable = column->valid != NULL;
     if (type_is_float(column->type)) return WEFT_OK;
-    for (u64 r = 0; r < n_rows; r++) {
-        if (query_should_stop(run, r)) return query_canceled(run);
-        if (!is_valid(column->valid, r)) continue;
-        low = MIN_OF(low, cells[r]), high = MAX_OF(high, cells[r]);
-    }
+    look.spans = arena_array(run->arena, CellSpan, parts.n_parts);
+    for (int p = 0; p < parts.n_parts; p++) look.spans[p] = (CellSpan){ INT64_MAX, INT64_MIN };
+    if (!team_rows(&team, &parts, look_at_cells, &look)) return query_canceled(run);
+    for (int p = 0; p < parts.n_parts; p++)
+        low = MIN_OF(low, look.spans[p].low), high = MAX_OF(high, look.spans[p].high);
     column->range.known = true, column->range.low = low, column->range.high = high;
     if (low > high) column->range.low = 0, column->range.high = -1;
     for (u64 r = 0; column->valid && r < n_rows; r++)
@@ -121,16 +184,27 @@ static weft_status keep_high_words(QueryRun *run, const View *view, const Order 
     return WEFT_OK;
 }
 
-static weft_status keep_column(QueryRun *run, const View *view, const Order *order, StoredColumn *out)
+static weft_status keep_cells(QueryRun *run, const View *view, const Finished *finished, Dictionary *dict, i64 **cells,
+                              u64 **valid)
 {
+    const Order *order = &finished->order;
+    *valid = NULL, *cells = (i64 *)(uintptr_t)view->data;
+    if (finished->is_lasting && is_plain(view) && !view->nulls && !order->rows && !order->first) return WEFT_OK;
+    TRY(query_alloc(run, order->n_rows * 8 + 64, (void **)cells));
+    return is_plain(view) ? copy_plain_cells(run, view, order, *cells, valid)
+                          : copy_cells(run, view, order, dict, *cells, valid);
+}
+
+static weft_status keep_column(QueryRun *run, const View *view, const Finished *finished, StoredColumn *out)
+{
+    const Order *order = &finished->order;
     i64 *cells;
-    u64 *valid, n_null;
+    u64 *valid;
     *out = (StoredColumn){ .type = view->type };
     if (view->type.kind == TYPE_NULL) out->type = TYPE(TEXT);
     if (view->kind == VIEW_CODE) out->dict = keep_dict(run, view->dict), out->dict_count = view->dict_count;
     if (view->kind == VIEW_TEXT) arena_defer(run->arena, release_dict, out->dict = dict_new(query_budget(run)));
-    TRY(query_alloc(run, order->n_rows * 8 + 64, (void **)&cells));
-    TRY(copy_cells(run, view, order, out->dict, cells, &valid, &n_null));
+    TRY(keep_cells(run, view, finished, out->dict, &cells, &valid));
     if (view->kind == VIEW_TEXT) out->dict_count = dict_count(out->dict);
     out->cells = cells, out->valid = valid;
     if (view->kind == VIEW_WIDE) {
@@ -148,7 +222,7 @@ weft_status stored_keep(QueryRun *run, int number, const Finished *finished, Sto
     stored->n_rows = finished->order.n_rows;
     stored->columns = arena_array(run->arena, StoredColumn, finish->n_outputs + 1);
     for (int o = 0; o < finish->n_outputs; o++)
-        TRY(keep_column(run, &finished->views[o], &finished->order, &stored->columns[o]));
+        TRY(keep_column(run, &finished->views[o], finished, &stored->columns[o]));
     return WEFT_OK;
 }
 

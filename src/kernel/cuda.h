@@ -918,8 +918,10 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define LEAST_WIDE(cell_high, cell_low, high, low) put_extreme_wide_(cell_high, cell_low, high, low, true);
 #define MOST_WIDE(cell_high, cell_low, high, low)  put_extreme_wide_(cell_high, cell_low, high, low, false);
 #define TOTAL_ROWS(cell, live)     cell += __popc(live);
-// Whoever writes, writes the same.
-#define SEEN(cell)                 *(cell).at = 1;
+// All threads write the same.  The L1 cache mostly knows that it was written, and each write goes to the L2 cache: 120
+// M rows by 40,000 suppliers took 8.0 ms on an H200 with a write for each row, and 2.2 so; by 600,000 customers 3.5 and
+// 2.9, by 1,000,000 parts 10.2 and 10.0.
+#define SEEN(cell)                 { u8 *const at_ = (cell).at; if (!*at_) *at_ = 1; }
 
 // ---- hash groups ----------------------------------------------------------------------------------------------------
 // A slot is written once: its row goes from 0 to BUSY_, its key from 0 to the key, then its row to the group's number +

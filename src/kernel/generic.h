@@ -69,13 +69,16 @@
 #define LOCAL_
 #define OP_(op, o)                 const KernelOp op = all_ops[o];
 #define NONE_LEFT_(live)           (live##_n == 0)
+// Of a list of picked rows, or of all.
+#define PLACE_(i)                  (A->picked ? A->row_base + A->picked[t_ + (i)] : t_ + (i))
 #define STORED_(type, to, column, plus, live)                                                                          \
-    { const type *const v_ = (const type *)(column).data + t_; EACH(live) to[i] = (i64)((u64)v_[i] + (u64)(plus)); }
+    { const type *const v_ = (const type *)(column).data;                                                              \
+      EACH(live) to[i] = (i64)((u64)v_[PLACE_(i)] + (u64)(plus)); }
 #define STORED_F32_(to, column, live)                                                                                  \
-    { const f32 *const v_ = (const f32 *)(column).data + t_; EACH(live) to[i] = BITS_((f64)v_[i]); }
+    { const f32 *const v_ = (const f32 *)(column).data; EACH(live) to[i] = BITS_((f64)v_[PLACE_(i)]); }
 #define NULLS_(to, column, live)                                                                                       \
     { const u64 *const v_ = (column).valid;                                                                            \
-      EACH(live) to[i] = v_ && !(v_[(t_ + i) >> 6] >> ((t_ + i) & 63) & 1); }
+      EACH(live) to[i] = v_ && !(v_[PLACE_(i) >> 6] >> (PLACE_(i) & 63) & 1); }
 #define ELEMENT_AT_(type, y, at)   ((i64)((const type *)A->tables[y])[(u64)(at)])
 #define BIT_AT_(y, at)             ((i64)(((const u8 *)A->tables[y])[(u64)(at) >> 3] >> ((u64)(at) & 7) & 1))
 #define SLOTS_(y)                  ((const KernelSlot *)A->tables[y])

@@ -73,9 +73,11 @@ static void choose_sieves(Choosing *choosing)
 
 static void choose_alone(Choosing *choosing)
 {
-    for (int r = 0; r < choosing->n_riders; r++)
-        if (!choosing->is_taken[r])
-            choosing_add(choosing, &(ShareAsk){ .way = SHARE_ALONE, .n_riders = 1, .gain = 1 }, &r);
+    for (int r = 0; r < choosing->n_riders; r++) {
+        if (choosing->is_taken[r]) continue;
+        choosing_add(choosing, &(ShareAsk){ .way = SHARE_ALONE, .n_riders = 1, .gain = 1 }, &r);
+        choosing->units[choosing->n_units - 1].awaits = choosing->awaits[r];
+    }
 }
 
 ShareChoice share_choose(Arena *arena, ShareKept *kept, const ShareWays *ways, const ShareRider *riders, int n_riders)

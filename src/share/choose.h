@@ -84,6 +84,7 @@ typedef struct ShareUnit {
     int      n_riders;
     int     *riders;                   // numbers among the riders
     double   gain;
+    bool     awaits;                   // alone, because the code of a body that would serve it is not there yet
     void    *handle;
 } ShareUnit;
 

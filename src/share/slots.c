@@ -155,7 +155,8 @@ static void cover(Slots *slots, const SlotMember *members, int n_members, int d)
 
 static Classes *new_classes(const Slots *slots, const Classes *before, int d)
 {
-    return classes_new(slots->budget, before, &slots->values[d], slots->by_atom ? FEW_ATOMS : MOST_ATOMS);
+    const bool by_atom = slots->by_atom && !slots->values[d].kinds;        // by kind no table has a row for each atom
+    return classes_new(slots->budget, before, &slots->values[d], by_atom ? FEW_ATOMS : MOST_ATOMS);
 }
 
 // Those of queries before, if they are of the same values and not mostly for queries that are gone.

@@ -1,13 +1,13 @@
 // dict_notes.c - what was worked out from the texts of a dictionary, kept with it.
 //
 // A query may look at one function of a text column in several pipelines, and dashboards ask the same again and again.
-// Like ranks, such a table depends on nothing but texts, which never change.  A dictionary keeps NOTES_BYTES of them at
-// most; the ones that were not used for longest go first.  They count against the budget, and take no more than the
-// first half of it.
+// Like ranks, such a table depends on nothing but texts, which never change.  A dictionary keeps 64 MiB of them, or a
+// 256th of the budget's limit where that is more: a machine with more memory has columns of more texts.  The ones that
+// were not used for longest go first.  They count against the budget, and take no more than the first half of it.
 
 #include "store/store_int.h"
 
-enum { NOTES_BYTES = 64 << 20 };
+enum { NOTES_LEAST = 64 << 20, NOTES_SHARE = 256 };
 
 typedef struct KeptNote {
     DictNote         note;             // first: what others see
@@ -82,11 +82,17 @@ void notes_release(DictNotes *notes, const DictNote *note)
 
 // ---- keeping -------------------------------------------------------------------------------------------------------
 
+static u64 most_bytes(const Budget *budget)
+{
+    const i64 limit = budget ? budget->limit : 0;
+    return (u64)MAX_OF((i64)NOTES_LEAST, limit / NOTES_SHARE);
+}
+
 static KeptNote *make_note(Budget *budget, u32 count, const void *key, size_t length, DictNote note)
 {
     const u64 begin = aligned(sizeof(KeptNote)), size = begin + note.n_bytes + length;
     void *memory;
-    if (size > NOTES_BYTES || (budget && budget->limit > 0 && budget->used + (i64)size > budget->limit / 2) ||
+    if (size > most_bytes(budget) || (budget && budget->limit > 0 && budget->used + (i64)size > budget->limit / 2) ||
         mem_alloc(budget, size, &memory, NULL))
         return NULL;
     KeptNote *kept = memory;
@@ -99,10 +105,10 @@ static KeptNote *make_note(Budget *budget, u32 count, const void *key, size_t le
 }
 
 // Takes the oldest notes that are not held out of the list until there is room.  The caller drops them.
-static KeptNote *make_room(DictNotes *notes, u64 size)
+static KeptNote *make_room(DictNotes *notes, u64 size, u64 most)
 {
     KeptNote *out = NULL;
-    while (notes->bytes + size > NOTES_BYTES) {
+    while (notes->bytes + size > most) {
         KeptNote **oldest = NULL;
         for (KeptNote **link = &notes->newest; *link; link = &(*link)->next)
             if ((*link)->n_holds == 0)
@@ -122,9 +128,10 @@ static KeptNote *make_room(DictNotes *notes, u64 size)
 static KeptNote *put(DictNotes *notes, KeptNote *kept)
 {
     ASSERT(mutex_is_held(&notes->lock));
+    const u64  most = most_bytes(notes->budget);
     const bool is_known = find(notes, kept->count, key_of(kept), kept->length) != NULL;
-    KeptNote *out = is_known ? NULL : make_room(notes, kept->size);
-    const bool is_kept = !is_known && notes->bytes + kept->size <= NOTES_BYTES;
+    KeptNote *out = is_known ? NULL : make_room(notes, kept->size, most);
+    const bool is_kept = !is_known && notes->bytes + kept->size <= most;
     KeptNote **list = is_kept ? &notes->newest : &out;
     kept->next = *list;
     *list = kept;

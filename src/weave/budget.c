@@ -50,6 +50,7 @@ static void add_sink_columns(Arena *arena, const WeaveJob *job, ColumnSet *colum
     for (int k = 0; k < job->n_keys; k++) columns_add_expr(arena, columns, job->keys[k]);
     for (int a = 0; a < job->n_aggs; a++)
         if (job->aggs[a].arg) columns_add_expr(arena, columns, job->aggs[a].arg);
+    if (job->weight) columns_add_expr(arena, columns, job->weight);
     for (int o = 0; o < job->n_outputs; o++) columns_add_expr(arena, columns, job->outputs[o]);
 }
 

@@ -4,8 +4,9 @@
 //
 // The interpreter gives what the expression is for each value of the column's dictionary, and for NULL, by all threads,
 // unless another pipeline has left that with the dictionary (island_note.c).
-// The kernel looks it up by code.  A text among the results is a code of a new dictionary.  A value for which the
-// expression fails is marked: only where a live row has it, the query fails.
+// The kernel looks it up by code, in a table of as few bytes as the results need, which is what is kept as well.  A
+// text among the results is a code of a new dictionary.  A value for which the expression fails is marked: only where a
+// live row has it, the query fails.
 //
 // Where all that reads the column is one expression that gives few texts, that is worked out for each value, and the
 // rest for each of these texts:
@@ -100,6 +101,13 @@ static void work_out_part(void *context, int part, u64 first, u64 end)
 
 static void release_dict(void *dict) { dict_release(dict); }
 
+static weft_status for_all_codes(Weaver *w, u32 n_codes, void (*work)(void *, int, u64, u64), void *context)
+{
+    const RowParts parts = team_split(&w->job->team, (u64)n_codes + 1);
+    if (team_rows(&w->job->team, &parts, work, context)) return WEFT_OK;
+    return fail(w->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+}
+
 static void make_room(Weaver *w, u32 n_codes, IslandWork *work)
 {
     work->n_codes = n_codes;
@@ -117,11 +125,27 @@ static weft_status work_out_all(Weaver *w, const Expr *expr, const Dictionary *f
     make_room(w, n_codes, work);
     work->errors = arena_array(w->arena, Error, parts.n_parts);
     for (int p = 0; p < parts.n_parts; p++) error_clear(&work->errors[p]);
-    if (!team_rows(&w->job->team, &parts, work_out_part, work))
-        return fail(w->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    TRY(for_all_codes(w, n_codes, work_out_part, work));
     for (int p = 0; p < parts.n_parts && !island->error; p++)
         if (work->errors[p].status) island->error = &work->errors[p];
     return WEFT_OK;
+}
+
+// ---- how they are stored --------------------------------------------------------------------------------------------
+
+static IslandForm narrowest(i128 low, i128 high)
+{
+    if (low >= 0 && high <= UINT8_MAX) return ISLAND_U8;
+    if (low >= 0 && high <= UINT16_MAX) return ISLAND_U16;
+    return low >= INT32_MIN && high <= INT32_MAX ? ISLAND_I32 : ISLAND_I64;
+}
+
+// Of numbers and of texts, whose numbers are codes.
+static i64 number_at(const Island *island, u64 code)
+{
+#define FORM_NUMBER(form, name, type, width) case form: return (i64)((const type *)island->values)[code];
+    switch (island->form) { ISLAND_FORM_LIST(FORM_NUMBER) }
+    return 0;
 }
 
 // ---- an island within an island -------------------------------------------------------------------------------------
@@ -192,22 +216,31 @@ static Expr *over_texts(Arena *arena, const Expr *expr, const Expr *inner)
 // Which of the texts that INNER gives, or n_codes of WORK for NULL.
 static u64 text_of(const Island *inner, u64 code)
 {
-    const i64 *values = inner->values;
     const bool is_null = code == inner->n_codes ? inner->null_is_null
                                                 : inner->states && inner->states[code] == ISLAND_NULL;
-    return is_null ? inner->dict_count : (u64)values[code];
+    return is_null ? inner->dict_count : (u64)number_at(inner, code);
 }
 
-static void compose(Weaver *w, const Island *inner, const IslandWork *of_texts, IslandWork *work)
+typedef struct Composing { const Island *inner; const IslandWork *of_texts, *into; } Composing;
+
+static void compose_part(void *context, int part, u64 first, u64 end)
+{
+    const Composing  *composing = context;
+    const IslandWork *from = composing->of_texts, *into = composing->into;
+    (void)part;
+    for (u64 code = first; code < end; code++) {
+        const u64 text = text_of(composing->inner, code);
+        into->values[code] = from->values[text];
+        if (into->highs) into->highs[code] = from->highs[text];
+        into->states[code] = from->states[text];
+    }
+}
+
+static weft_status compose(Weaver *w, const Island *inner, const IslandWork *of_texts, IslandWork *work)
 {
     *work = *of_texts;
     make_room(w, inner->n_codes, work);
-    for (u64 code = 0; code <= inner->n_codes; code++) {
-        const u64 text = text_of(inner, code);
-        work->values[code] = of_texts->values[text];
-        if (work->highs) work->highs[code] = of_texts->highs[text];
-        work->states[code] = of_texts->states[text];
-    }
+    return for_all_codes(w, inner->n_codes, compose_part, &(Composing){ inner, of_texts, work });
 }
 
 static weft_status find_island(Weaver *w, const Expr *expr, const Island **out);
@@ -222,8 +255,7 @@ static weft_status work_out_island(Weaver *w, const Expr *expr, const Var *var, 
     if (!inner_expr || found->error) return work_out_all(w, expr, var->dict, var->dict_count, island, work);
     const Island inner = *found;
     TRY(work_out_all(w, over_texts(w->arena, expr, inner_expr), inner.dict, inner.dict_count, island, &of_texts));
-    compose(w, &inner, &of_texts, work);
-    return WEFT_OK;
+    return compose(w, &inner, &of_texts, work);
 }
 
 // ---- what is known of them ------------------------------------------------------------------------------------------
@@ -234,43 +266,95 @@ static i128 number_of(const IslandWork *work, u64 code)
     return work->highs ? (i128)((u128)(i128)work->highs[code] << 64 | (u64)low) : low;
 }
 
-static void set_range(Island *island, const IslandWork *work, i128 low, i128 high)
+typedef struct IslandExtremes { i128 low, high; bool has_number, has_null, has_states; } IslandExtremes;
+
+typedef struct Measuring { const IslandWork *work; IslandExtremes *extremes; } Measuring;    // by part
+
+static void see_number(IslandExtremes *seen, i128 low, i128 high)
 {
-    const i128 limit = (i128)1 << 119;                      // of what is known (Range)
-    if (low < INT64_MIN || high > INT64_MAX) island->highs = work->highs;
-    if (low > -limit && high < limit) island->range.known = true, island->range.low = low, island->range.high = high;
+    seen->low = seen->has_number ? MIN_OF(seen->low, low) : low;
+    seen->high = seen->has_number ? MAX_OF(seen->high, high) : high;
+    seen->has_number = true;
 }
 
-// What has no value gets one of the range, since kernels may compute with it before they look at its state.
-static void measure(Island *island, const IslandWork *work)
+static void measure_part(void *context, int part, u64 first, u64 end)
 {
-    i128 low = 0, high = 0;
-    bool has_number = false;
-    bool has_states = false;
-    for (u64 code = 0; code <= work->n_codes; code++) {
-        if (code < work->n_codes) {
-            island->has_null |= work->states[code] == ISLAND_NULL;
-            has_states |= work->states[code] != ISLAND_VALUE;
-        }
-        if (work->states[code] != ISLAND_VALUE) continue;
+    const Measuring  *measuring = context;
+    const IslandWork *work = measuring->work;
+    IslandExtremes    seen = measuring->extremes[part];
+    for (u64 code = first; code < end; code++) {
+        const bool is_text = code < work->n_codes, is_value = work->states[code] == ISLAND_VALUE;
         const i128 number = number_of(work, code);
-        low = has_number ? MIN_OF(low, number) : number, high = has_number ? MAX_OF(high, number) : number;
-        has_number = true;
+        seen.has_null |= is_text && work->states[code] == ISLAND_NULL;
+        seen.has_states |= is_text && !is_value;
+        if (is_value) see_number(&seen, number, number);
     }
-    island->states = has_states || work->states[work->n_codes] == ISLAND_FAILS ? work->states : NULL;
-    island->null_is_null = work->states[work->n_codes] == ISLAND_NULL;
+    measuring->extremes[part] = seen;
+}
+
+static weft_status measure(Weaver *w, const IslandWork *work, IslandExtremes *all)
+{
+    const RowParts parts = team_split(&w->job->team, (u64)work->n_codes + 1);
+    Measuring      measuring = { work, arena_array(w->arena, IslandExtremes, parts.n_parts) };
+    TRY(for_all_codes(w, work->n_codes, measure_part, &measuring));
+    *all = (IslandExtremes){ 0 };
+    for (int p = 0; p < parts.n_parts; p++) {
+        const IslandExtremes *seen = &measuring.extremes[p];
+        if (seen->has_number) see_number(all, seen->low, seen->high);
+        all->has_null |= seen->has_null, all->has_states |= seen->has_states;
+    }
+    return WEFT_OK;
+}
+
+static void set_facts(Island *island, const IslandWork *work, const IslandExtremes *seen)
+{
+    const i128 limit = (i128)1 << 119;                      // of what is known (Range)
+    const u8   of_null = work->states[work->n_codes];
+    island->states = seen->has_states || of_null == ISLAND_FAILS ? work->states : NULL;
+    island->has_null = seen->has_null, island->null_is_null = of_null == ISLAND_NULL;
     island->range = range_of_type(island->expr->type);
     island->range.nullable = island->has_null || island->null_is_null;
+    island->values = work->values;
+    island->form = ISLAND_F64;
     if (work->is_float) {
         island->range.f = float_range_any();
         return;
     }
-    for (u64 code = 0; code <= work->n_codes; code++) {
-        if (work->states[code] == ISLAND_VALUE) continue;
-        work->values[code] = (i64)low;
-        if (work->highs) work->highs[code] = (i64)(low >> 64);
-    }
-    set_range(island, work, low, high);
+    island->form = narrowest(seen->low, seen->high);
+    if (seen->low < INT64_MIN || seen->high > INT64_MAX) island->highs = work->highs, island->form = ISLAND_I64;
+    if (seen->low > -limit && seen->high < limit)
+        island->range.known = true, island->range.low = seen->low, island->range.high = seen->high;
+}
+
+// What has no value gets the least one, since kernels may compute with it before they look at its state.
+typedef struct Narrowing { const IslandWork *work; i128 least; IslandForm form; void *into; } Narrowing;
+
+static void narrow_part(void *context, int part, u64 first, u64 end)
+{
+    const Narrowing  *narrowing = context;
+    const IslandWork *work = narrowing->work;
+    const i64         least = (i64)narrowing->least, least_high = (i64)(narrowing->least >> 64);
+    (void)part;
+    for (u64 code = first; code < end && work->highs; code++)
+        if (work->states[code] != ISLAND_VALUE) work->highs[code] = least_high;
+#define FORM_NARROW(form, name, type, width)                                                                           \
+    case form:                                                                                                         \
+        for (u64 code = first; code < end; code++)                                                                     \
+            ((type *)narrowing->into)[code] =                                                                          \
+                (type)(work->states[code] == ISLAND_VALUE ? work->values[code] : least);                               \
+        return;
+    switch (narrowing->form) { ISLAND_FORM_LIST(FORM_NARROW) }
+}
+
+// Its values in the form that fits them: the table is looked up for every row, and kept with the dictionary.
+static weft_status narrow(Weaver *w, const IslandWork *work, i128 least, Island *island)
+{
+    Narrowing narrowing = { work, least, island->form, work->values };
+    if (island->form == ISLAND_F64) return WEFT_OK;
+    if (island->form != ISLAND_I64)
+        narrowing.into = arena_alloc(w->arena, ((size_t)work->n_codes + 1) * island_width(island->form));
+    island->values = narrowing.into;
+    return for_all_codes(w, work->n_codes, narrow_part, &narrowing);
 }
 
 static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
@@ -279,6 +363,7 @@ static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
     const Var  *var = weave_var_of(w, &column);
     IslandWork  work;
     u32         ignored;
+    IslandExtremes seen;
     if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
     *island = (Island){ .expr = expr, .n_codes = var->dict_count };
     if (island_note_find(w->arena, var->dict, island)) return WEFT_OK;
@@ -288,8 +373,9 @@ static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
         if (!dict_count(work.into)) TRY(dict_intern(work.into, "", 0, &ignored, w->err));
         island->dict = work.into, island->dict_count = dict_count(work.into);
     }
-    measure(island, &work);
-    island->values = work.values;
+    TRY(measure(w, &work, &seen));
+    set_facts(island, &work, &seen);
+    TRY(narrow(w, &work, seen.low, island));
     if (!island->highs) island_note_keep(var->dict, island);
     return WEFT_OK;
 }
@@ -318,26 +404,6 @@ weft_status weave_island_dict(Weaver *w, const Expr *expr, Dictionary **dict, u3
 
 // ---- in the kernel --------------------------------------------------------------------------------------------------
 
-// Numbers in as few bytes as they need: the table is looked up for every row.
-static const char *table_of_values(Weaver *w, const Island *island)
-{
-    const size_t n = (size_t)island->n_codes + 1;
-    const i64   *values = island->values;
-    const char  *name = weave_name(w, "values");
-    if (type_is_float(island->expr->type)) return weave_table(w, "f64", name, values, n * 8);
-    if (island->range.low >= 0 && island->range.high <= UINT8_MAX) {
-        u8 *small = arena_alloc(w->arena, n);
-        for (size_t i = 0; i < n; i++) small[i] = (u8)values[i];
-        return weave_table(w, "u8", name, small, n);
-    }
-    if (island->range.low >= INT32_MIN && island->range.high <= INT32_MAX) {
-        i32 *small = arena_array(w->arena, i32, n);
-        for (size_t i = 0; i < n; i++) small[i] = (i32)values[i];
-        return weave_table(w, "i32", name, small, n * sizeof *small);
-    }
-    return weave_table(w, "i64", name, values, n * 8);
-}
-
 weft_status weave_island(Weaver *w, const Expr *expr, const Val *column, Val *out)
 {
     const Island *island;
@@ -349,7 +415,9 @@ weft_status weave_island(Weaver *w, const Expr *expr, const Val *column, Val *ou
     code = weave_temp(w, "i64", code);
     *out = (Val){ .is_float = type_is_float(expr->type), .range = it.range, .dict = it.dict,
                   .dict_count = it.dict_count };
-    out->value = PRINT(out->is_float ? "%s[%s]" : "(i64)%s[%s]", table_of_values(w, &it), code);
+    const char *values = weave_table(w, island_form_name(it.form), weave_name(w, "values"), it.values,
+                                     ((size_t)it.n_codes + 1) * island_width(it.form));
+    out->value = PRINT(out->is_float ? "%s[%s]" : "(i64)%s[%s]", values, code);
     if (it.highs) {
         const char *highs = weave_table(w, "i64", weave_name(w, "highs"), it.highs, ((size_t)it.n_codes + 1) * 8);
         out->high = PRINT("%s[%s]", highs, code);

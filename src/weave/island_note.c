@@ -38,26 +38,38 @@ static bool add_expr(Text *key, const Expr *expr)
     return true;
 }
 
+// ---- how values are stored ------------------------------------------------------------------------------------------
+
+#define FORM_FACTS(form, name, type, width) [form] = { name, width },
+
+static const struct { const char *name; size_t width; } FORMS[] = { ISLAND_FORM_LIST(FORM_FACTS) };
+
+const char *island_form_name(IslandForm form) { return FORMS[form].name; }
+size_t      island_width(IslandForm form) { return FORMS[form].width; }
+
 // ---- find and keep --------------------------------------------------------------------------------------------------
 
 typedef struct NoteHead {
-    Range range;
-    u32   dict_count;
-    bool  has_null, null_is_null, has_states;
+    Range      range;
+    IslandForm form;
+    u32        dict_count;
+    bool       has_null, null_is_null, has_states;
 } NoteHead;
 
 static size_t values_at(void) { return (sizeof(NoteHead) + 63) / 64 * 64; }
+
+static u64 values_bytes(const Island *island) { return ((u64)island->n_codes + 1) * island_width(island->form); }
 
 static void read_note(const DictNote *note, Island *island)
 {
     NoteHead    head;
     const u8   *bytes = note->bytes;
-    const u64   n_values = ((u64)island->n_codes + 1) * sizeof(i64);
     memcpy(&head, bytes, sizeof head);
     island->range = head.range;
     island->has_null = head.has_null, island->null_is_null = head.null_is_null;
+    island->form = head.form;
     island->values = bytes + values_at();
-    island->states = head.has_states ? bytes + values_at() + n_values : NULL;
+    island->states = head.has_states ? bytes + values_at() + values_bytes(island) : NULL;
     island->dict = note->made, island->dict_count = head.dict_count;
 }
 
@@ -95,14 +107,15 @@ static bool makes_few(const Island *island)
 
 static void put_note(Arena *scratch, Dictionary *dict, const Island *island, const Text *key)
 {
-    const u64 n_codes = (u64)island->n_codes + 1, size = values_at() + n_codes * (sizeof(i64) + 1);
+    const u64 states_at = values_at() + values_bytes(island);
+    const u64 size = states_at + (island->states ? (u64)island->n_codes + 1 : 0);
     u8       *bytes = arena_alloc(scratch, size);
     NoteHead *head = arena_make(scratch, NoteHead);
-    *head = (NoteHead){ island->range, island->dict_count, island->has_null, island->null_is_null,
+    *head = (NoteHead){ island->range, island->form, island->dict_count, island->has_null, island->null_is_null,
                         island->states != NULL };
     memcpy(bytes, head, sizeof *head);
-    memcpy(bytes + values_at(), island->values, n_codes * sizeof(i64));
-    if (island->states) memcpy(bytes + values_at() + n_codes * sizeof(i64), island->states, n_codes);
+    memcpy(bytes + values_at(), island->values, values_bytes(island));
+    if (island->states) memcpy(bytes + states_at, island->states, size - states_at);
     dict_note_put(dict, island->n_codes, key->bytes, key->length, (DictNote){ bytes, size, island->dict });
 }
 

@@ -5,6 +5,9 @@
 
 #include "weave/weave_int.h"
 
+const char *island_form_name(IslandForm form);                      // the type of its values in kernels
+size_t      island_width(IslandForm form);                          // bytes of a value
+
 // The rest of an island that has its expression and n_codes, if DICT has a note of it.  It lives as long as the arena.
 bool island_note_find(Arena *arena, Dictionary *dict, Island *island);
 void island_note_keep(Dictionary *dict, const Island *island);      // copied, when it is worth keeping

@@ -443,7 +443,8 @@ static void print_groups(Printer *p, const char *live)
     }
     if (block.length) print_block(p, p->has_selection ? "EACH" : "EACH_ROW", live, &block);
     else text_free(&block);
-    if (is_total && !p->ir->n_dims) print_line(p, "TOTAL_ROWS(%sa%d_, %s)", p->prefix, sink->rows, live);
+    if (is_total && !p->ir->n_dims && sink->rows >= 0)
+        print_line(p, "TOTAL_ROWS(%sa%d_, %s)", p->prefix, sink->rows, live);
 }
 
 static void print_sink(Printer *p)

@@ -190,6 +190,7 @@ static const char *one_word_key(Weaver *w, const KeyCode *codes)
 
 typedef struct Sink {
     int         rows;                  // slot of count(*), -1
+    const char *weight;                // of a row: what is added to counts
     int         n_counts;              // slots that count the non-NULL values of an argument
     struct { const Expr *arg; int slot; } counts[64];
     int         n_sums;                // sums of an argument: sum and avg share one
@@ -204,6 +205,15 @@ static int add_slot(Weaver *w, SlotKind kind, const char *type, u64 init)
 }
 
 static const char *cell(Weaver *w, int slot) { return PRINT("%cc%d%c", REF_OPEN, slot, REF_CLOSE); }
+
+static weft_status set_weight(Weaver *w, Sink *sink)
+{
+    Val val;
+    if (!w->job->weight) return WEFT_OK;
+    TRY(weave_value(w, w->job->weight, &val));
+    sink->weight = weave_temp(w, "i64", val.value);
+    return WEFT_OK;
+}
 
 static int rows_slot(Weaver *w, Sink *sink)
 {
@@ -402,7 +412,7 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
     Text writes = { 0 };
     if (is_sum(agg->kind)) share_sum(w, sink, agg->arg, state, &val, &writes);
     else if (agg->kind != AGG_COUNT) write_extreme(w, sink, state, agg->kind == AGG_MIN, &val, &writes);
-    if (counts) text_add(&writes, "ADD(%s, 1)\n", cell(w, state->count));
+    if (counts) text_add(&writes, "ADD(%s, %s)\n", cell(w, state->count), sink->weight);
     char *lines = text_keep(w->arena, &writes);
     const bool has_writes = *lines;    // strtok_r changes them
     if (val.null && has_writes) weave_stmt(w, "if (!%s) {", val.null);
@@ -424,8 +434,10 @@ static weft_status write_aggs(Weaver *w, Sink *sink)
 static weft_status write_totals(Weaver *w, Sink *sink)
 {
     w->out->seen = rows_slot(w, sink);
+    TRY(set_weight(w, sink));
     TRY(write_aggs(w, sink));
-    w->ir->sink.keys = "", w->ir->sink.adds = weave_take_block(w), w->ir->sink.rows = sink->rows;
+    if (w->job->weight) weave_stmt(w, "ADD(%s, %s)", cell(w, sink->rows), sink->weight);
+    w->ir->sink.keys = "", w->ir->sink.adds = weave_take_block(w), w->ir->sink.rows = w->job->weight ? -1 : sink->rows;
     end_sink(w);
     return WEFT_OK;
 }
@@ -435,8 +447,9 @@ static weft_status write_grouped(Weaver *w, Sink *sink)
 {
     const bool is_array = w->out->group_kind == GROUP_ARRAY;
     w->ir->sink.keys = weave_take_block(w);
+    TRY(set_weight(w, sink));
     TRY(write_aggs(w, sink));
-    if (sink->rows >= 0) weave_stmt(w, "ADD(%s, 1)", cell(w, sink->rows));
+    if (sink->rows >= 0) weave_stmt(w, "ADD(%s, %s)", cell(w, sink->rows), sink->weight);
     w->out->seen = is_array ? sink->rows : -1;
     if (is_array && sink->rows < 0) {
         w->out->seen = add_slot(w, SLOT_SEEN, "u8", 0);
@@ -513,7 +526,7 @@ static void write_group_number(Weaver *w, const KeyCode *codes)
 
 weft_status weave_groups(Weaver *w)
 {
-    Sink    sink = { .rows = -1 };
+    Sink    sink = { .rows = -1, .weight = "1" };
     KeyCode codes[64] = { 0 };
     w->out->group_keys = arena_array(w->arena, GroupKey, w->job->n_keys + 1);
     if (w->job->n_keys > COUNT_OF(codes))

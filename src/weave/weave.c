@@ -91,6 +91,7 @@ static void find_later_columns(Weaver *w)
     for (int k = 0; k < job->n_keys; k++) columns_add_expr(w->arena, &w->later, job->keys[k]);
     for (int a = 0; a < job->n_aggs; a++)
         if (job->aggs[a].arg) columns_add_expr(w->arena, &w->later, job->aggs[a].arg);
+    if (job->weight) columns_add_expr(w->arena, &w->later, job->weight);
     for (int o = 0; o < job->n_outputs; o++) columns_add_expr(w->arena, &w->later, job->outputs[o]);
 }
 

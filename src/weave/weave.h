@@ -163,6 +163,7 @@ typedef struct WeaveJob {
     Expr *const     *keys;
     int              n_aggs;
     const Agg       *aggs;
+    Expr            *weight;           // of groups: how many rows a row stands for, in counts; NULL: it is one
     int              n_outputs;        // rows
     Expr *const     *outputs;
     const u8        *notes;            // by output: what a device is to find out about it (NOTE_...); NULL: nothing

@@ -63,10 +63,18 @@ typedef struct TextTest {              // a predicate on one text, worked out fo
     i64         low, high;
 } TextTest;
 
+// How the values of an island are stored: texts as codes, numbers by what the largest and the least of them need.
+#define ISLAND_FORM_LIST(X)                                                                                            \
+    X(ISLAND_U8, "u8", u8, 1) X(ISLAND_U16, "u16", u16, 2) X(ISLAND_I32, "i32", i32, 4) X(ISLAND_I64, "i64", i64, 8)   \
+    X(ISLAND_F64, "f64", double, 8)
+#define ISLAND_FORM_NAME(form, name, type, width) form,
+typedef enum IslandForm { ISLAND_FORM_LIST(ISLAND_FORM_NAME) } IslandForm;
+
 typedef struct Island {                // an expression over one text column, worked out for every code (island.c)
     const Expr *expr;
     u32         n_codes;               // of the column; the entry behind them is what NULL gives
-    const void *values;                // i64, double or i32 codes of DICT
+    IslandForm  form;                  // of the values
+    const void *values;                // numbers, or codes of DICT
     const i64  *highs;                 // numbers that do not fit 64 bits: what is above these; NULL: all fit
     const u8   *states;                // by code: ISLAND_...; NULL: all texts have a value
     bool        has_null;              // some text gives NULL

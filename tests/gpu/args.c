@@ -24,17 +24,6 @@ static char *make_query(int n)
     return sql;
 }
 
-static weft_session *connect_to(weft_db *db, const char *device)
-{
-    weft_session *session;
-    weft_error    error;
-    char          sql[40];
-    if (weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
-    snprintf(sql, sizeof sql, "set device = %s", device);
-    must(session, sql);
-    return session;
-}
-
 static void submit_together(weft_session **sessions, char **sql, weft_task **tasks)
 {
     weft_error error;

@@ -37,9 +37,9 @@ static void fill(void)
     must(x, "create table k (a integer)");
     must(x, "insert into k values (1), (2)");
     for (int i = 0; i < N_ROWS; i++) at += sprintf(at, "%s(%d,%d)", i ? "," : "", i, i % 30);
-    must(x, sql);
+    load_values(x, sql);
     memcpy(sql, "insert into u", 13);
-    must(x, sql);
+    load_values(x, sql);
     free(sql);
     // Code is there.
     for (int i = 0; i < 2; i++) must(x, long_one), must(y, uploads), must(z, small), must(other_gpu, small);
@@ -57,7 +57,7 @@ static void make_wide(void)
         cpu,
         "create table wide (c0 integer, c1 integer, c2 integer, c3 integer, c4 integer, c5 integer, c6 integer, c7 "
         "integer)");
-    must(cpu, sql);
+    load_values(cpu, sql);
     free(sql);
 }
 

@@ -8,6 +8,8 @@ make -s BUILD="$BUILD" fake-cuda || exit 1
 case $BUILD in /*) folder=$BUILD ;; *) folder=$PWD/$BUILD ;; esac
 export WEFT_LIBCUDA=$folder/gpu/libfake_cuda.so WEFT_LIBNVRTC=$folder/gpu/libfake_cuda.so
 export WEFT_GPU_WAIT=on                                     # the device runs everything, whatever compiling costs
+# What the CPU computes is what the device is compared with, and how cc optimises that is no subject here.
+export WEFT_CC=${WEFT_CC:-$PWD/tests/unoptimised-cc}
 passed=0 failed=0
 
 # NAME STATUS OUTPUT: adds up its "N passed, N failed", and shows the end of it where something failed.

@@ -30,7 +30,7 @@ static int n_sessions = N_SESSIONS, rides_enough = RIDES_ENOUGH;
 static void (*launch_takes)(int ms);   // of the fake driver
 
 typedef enum Wanted { CUBED, NOT_CUBED, PERHAPS_CUBED } Wanted;        // perhaps: there may be more cells than fit
-                                                                       // shared memory
+                                                                       // shared memory, or no code in time
 
 typedef struct Shape {
     const char *sql;                   // with two numbers: a range of b
@@ -43,7 +43,8 @@ typedef struct Shape {
 
 // By e there are so few groups that each cell has a lane of its own, by c so many that one lane puts all of a group's
 // together, and not all groups have rows in a range.  Sums of g take 128 bits; of n, which has NULLs, rows are never
-// picked from a list, and no cube is made; x has so many digits that its sum has more slots than a cube takes.
+// picked from a list, and no cube is made; x has so many digits that its sum has more slots than a cube over columns
+// takes, but not more than one over joins, which serves such queries once its code is there.
 static const Shape shapes[] = {
     { "select e, count(*), sum(a), min(a), max(c), avg(a) from t where b between %d and %d group by e order by e",
       CUBED, true },
@@ -70,7 +71,7 @@ static const Shape shapes[] = {
       PERHAPS_CUBED, false },
     { "select e, sum(n), count(n), min(n), avg(n), count(*) from t where b between %d and %d group by e order by e",
       NOT_CUBED, false },
-    { "select h, sum(x), max(a) from t where b between %d and %d group by h order by h", NOT_CUBED, false },
+    { "select h, sum(x), max(a) from t where b between %d and %d group by h order by h", PERHAPS_CUBED, false },
 };
 
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
@@ -88,7 +89,7 @@ static void insert(weft_session *session, int first, int n)
 {
     char *sql = malloc((size_t)n * 120 + 100), *at = sql + sprintf(sql, "insert into t values ");
     for (int i = first; i < first + n; i++) at = add_row(at, i, i == first);
-    must(session, sql);
+    load_values(session, sql);
     free(sql);
 }
 

@@ -30,9 +30,12 @@
 // leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever;
 // fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are two GPUs of compute
 // capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY
-// (bytes) say; WEFT_FAKE_CUDA_VERSION (12990) is the driver's and the compiler's.  Not covered: the words of cuda.h
+// (bytes) say; WEFT_FAKE_CUDA_VERSION (12990) is the driver's and the compiler's.  WEFT_FAKE_CUDA_IDLE=ROWS,US has
+// a launch over a chunk of more rows do nothing for so many microseconds, one launch after the other, so that what is
+// left of queries over large tables is the host's part; their answers are wrong then.  Not covered: the words of cuda.h
 // itself (scripts/cuda-check compiles them, a GPU runs them).
 
+#define _GNU_SOURCE                     // memfd_create
 #include "device/cuda_driver.h"
 #include "fake_flow.h"
 #include "jit/jit_int.h"
@@ -67,8 +70,9 @@ typedef struct Event {
     Record *record;                    // the newest; NULL: none
 } Event;
 
-#define CODE_HEAD "// rows 1\n"          // of what the compiler makes: the text, and how many rows a thread has
-enum { ITEMS_AT = 8 };
+// Of what the compiler makes: the text, how many rows a thread has, and which tables are in shared memory.
+#define CODE_HEAD "// rows 1 near 00000000\n"
+enum { ITEMS_AT = 8, NEAR_AT = 15 };
 
 enum { CU_INVALID_HANDLE = 400 };
 
@@ -78,6 +82,7 @@ typedef struct Module {
     TccCode        code;               // none: launches do nothing
     char           name[96];
     int            n_words, n_items, n_registers, n_spilled;
+    u32            near;               // tables in shared memory: a bit each
     PutsRows       puts_rows;
     FakeFlow      *flow;               // a kernel that stays
     const Context *context;
@@ -94,14 +99,14 @@ struct Op {
     size_t        bytes;
     u8            value;
     const Module *module;
-    u32           n_parts, n_threads;
+    u32           n_parts, n_threads, dynamic_shared;
     Record       *record;
     Op           *next;
 };
 
 typedef enum RangeKind { RANGE_DEVICE, RANGE_PINNED, RANGE_REGISTERED } RangeKind;
 
-enum { LARGE_PAGE = 2 << 20, DEVICE_ALIGNMENT = 512 };
+enum { PAGE_MOST = 1 << 16, LARGE = 2 << 20, DEVICE_ALIGNMENT = 512, SLACK = 64, GARBAGE = 0xa5 };
 
 typedef struct Range { u8 *first; size_t bytes; RangeKind kind; struct Range *next; } Range;
 
@@ -323,21 +328,68 @@ static void add_range(void *memory, size_t bytes, RangeKind kind)
 // A driver cuts small pieces of device memory at multiples of 512 bytes, not of a page.
 static size_t bytes_before(size_t bytes, RangeKind kind)
 {
-    return kind == RANGE_DEVICE && bytes < LARGE_PAGE ? DEVICE_ALIGNMENT : 0;
+    return kind == RANGE_DEVICE && bytes < LARGE ? DEVICE_ALIGNMENT : 0;
 }
 
-// Filled, so that what is read before it is written shows.  In large pages, since every device that is opened fills its
-// pool: in small ones their faults were two thirds of the time of the SQL tests.
+static _Noreturn void no_host_memory(void)
+{
+    perror("fake_cuda: no memory of the host");
+    abort();
+}
+
+static size_t whole_pages(size_t bytes) { return (bytes + SLACK + PAGE_MOST - 1) / PAGE_MOST * PAGE_MOST; }
+
+// LARGE bytes of it.
+static int garbage_file(void)
+{
+    static int file = -1;
+    if (file >= 0) return file;
+    u8 *garbage = malloc(LARGE);
+    if (!garbage) no_host_memory();
+    memset(garbage, GARBAGE, LARGE);
+    file = memfd_create("garbage", MFD_CLOEXEC);
+    if (file < 0 || write(file, garbage, LARGE) != LARGE) no_host_memory();
+    free(garbage);
+    return file;
+}
+
+// Every device that is opened takes pools, and a test writes to little of them: filling them was a third of the time of
+// tests that open many devices.  So a large range maps one file of garbage again and again, and the kernel copies a
+// page when it is written to.  A touch of the page behind the range ends the process.
+static u8 *map_garbage(size_t bytes)
+{
+    const size_t whole = whole_pages(bytes);
+    u8 *memory = mmap(NULL, whole + PAGE_MOST, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) no_host_memory();
+    for (size_t at = 0; at < whole; at += LARGE)
+        if (mmap(memory + at, MIN_OF(LARGE, whole - at), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+                 garbage_file(), 0) == MAP_FAILED)
+            no_host_memory();
+    return memory;
+}
+
+// Garbage at first, so that what is read before it is written shows.
 static void *new_range(size_t bytes, RangeKind kind)
 {
     const size_t before = bytes_before(bytes, kind);
     void *memory = NULL;
-    if (posix_memalign(&memory, bytes < LARGE_PAGE ? 4096 : LARGE_PAGE, before + bytes + 64)) memory = NULL;
-    if (memory && bytes >= LARGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
-    memory = (u8 *)memory + before;
-    memset(memory, 0xa5, bytes);
+    if (bytes >= LARGE) {
+        memory = map_garbage(bytes);
+    } else {
+        if (posix_memalign(&memory, 4096, before + bytes + SLACK)) no_host_memory();
+        memory = (u8 *)memory + before;
+        memset(memory, GARBAGE, bytes);
+    }
     add_range(memory, bytes, kind);
     return memory;
+}
+
+static void free_range(Range *range)
+{
+    if (range->kind == RANGE_REGISTERED) bytes_registered -= range->bytes;
+    else if (range->bytes >= LARGE) munmap(range->first, whole_pages(range->bytes) + PAGE_MOST);
+    else free(range->first - bytes_before(range->bytes, range->kind));
+    free(range);
 }
 
 static bool drop_range(const void *memory, RangeKind kind)
@@ -347,9 +399,7 @@ static bool drop_range(const void *memory, RangeKind kind)
         if (range->first != memory || range->kind != kind) continue;
         *link = range->next;
         if (kind == RANGE_DEVICE) bytes_device -= range->bytes;
-        if (kind == RANGE_REGISTERED) bytes_registered -= range->bytes;
-        else free(range->first - bytes_before(range->bytes, kind));
-        free(range);
+        free_range(range);
         return true;
     }
     return false;
@@ -570,16 +620,63 @@ static void run_part(Call *call)
     free(tile);
 }
 
+// WEFT_FAKE_CUDA_IDLE: launches over larger chunks do nothing for so long.
+typedef struct Idle { bool is_read; u32 rows; double ms, until; } Idle;
+
+static Idle *idle_launches(void)
+{
+    static Idle idle = { .rows = ~0u };
+    const char *own = idle.is_read ? NULL : getenv("WEFT_FAKE_CUDA_IDLE");
+    unsigned    us = 0;
+    if (own && sscanf(own, "%u,%u", &idle.rows, &us) == 2) idle.ms = us * 1e-3;
+    idle.is_read = true;
+    return &idle;
+}
+
+static bool is_idle(const Op *op) { return ((const KernelArgs *)op->from)->row_end > idle_launches()->rows; }
+
+// The card is at work for one launch at a time.
+static void be_idle(Stream *stream)
+{
+    Idle *idle = idle_launches();
+    idle->until = MAX_OF(idle->until, time_now_ms()) + idle->ms;
+    stream->busy_until = idle->until;
+}
+
+// Blocks fetch these tables: each is in device memory and has a place of its own in shared memory.
+static bool is_near_sound(const Op *op, const KernelArgs *args)
+{
+    for (int k = 0; k < 32; k++) {
+        if (!(op->module->near >> k & 1)) continue;
+        const KernelSpot *spot = &args->common->spots[k];
+        if (!is_device(spot, sizeof *spot) || spot->at % 16 || spot->bytes % 16 ||
+            spot->at + (u64)spot->bytes > op->dynamic_shared ||
+            (spot->bytes && !is_device(args->tables[k], spot->bytes)))
+            return false;
+        for (int j = 0; j < k; j++) {
+            const KernelSpot *other = &args->common->spots[j];
+            if ((op->module->near >> j & 1) && spot->at < other->at + other->bytes &&
+                other->at < spot->at + spot->bytes)
+                return false;
+        }
+    }
+    return true;
+}
+
 static void run_launch(void *context, size_t stack_bytes)
 {
     const Op         *op = context;
     const KernelArgs *parts = op->from;
     (void)stack_bytes;
-    if (!op->module->code.function) return;
+    if (!op->module->code.function || is_idle(op)) return;
     for (u32 p = op->n_parts; p-- > 0;) {
         Call call = { .module = op->module, .args = parts[p], .n_threads = op->n_threads };
         if (!is_device(&parts[p], sizeof *parts) || !is_device(parts[p].common, sizeof *parts[p].common)) {
             complain("the arguments of a kernel are not in device memory");
+            return;
+        }
+        if (!is_near_sound(op, &parts[p])) {
+            complain("a table has no place in shared memory");
             return;
         }
         run_part(&call);
@@ -640,6 +737,7 @@ static bool run_one(Stream *stream)
     run_op(op);
     if (rest_ms && op->kind != OP_LAUNCH && stream->first && stream->first->kind == OP_LAUNCH)
         stream->busy_until = time_now_ms() + rest_ms;
+    if (op->kind == OP_LAUNCH && is_idle(op)) be_idle(stream);
     free(op->own);
     free(op);
     return true;
@@ -884,6 +982,7 @@ static int count_word(const char *text, const char *word)
 static void count_registers(const char *image, const char *text, Module *made)
 {
     made->n_items = image[ITEMS_AT] - '0';
+    made->near = (u32)strtoul(image + NEAR_AT, NULL, 16);
     const int n_values = count_word(text, "LOAD") * made->n_items;
     made->n_spilled = MAX_OF(n_values - 64, 0) * 8;
     made->n_registers = MIN_OF(24 + MIN_OF(n_values, 64) + 6 * count_word(text, "TOTAL("), 255);
@@ -1237,7 +1336,7 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
     const int busy = atomic_exchange(&busy_ms, 0);
     if (busy) ((Stream *)stream)->busy_until = time_now_ms() + busy;
     LEAVE(push(stream, (Op){ .kind = OP_LAUNCH, .module = (const Module *)function, .from = *(void **)parameters[0],
-                             .n_parts = grid_y, .n_threads = block_x }));
+                             .n_parts = grid_y, .n_threads = block_x, .dynamic_shared = dynamic_shared }));
 }
 
 // ---- NVRTC: the text is the code ------------------------------------------------------------------------------------
@@ -1324,10 +1423,15 @@ DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *co
 {
     bool is_quick = false;
     for (int o = 0; o < n_options; o++) {
-        int n_items;
+        int      n_items;
+        unsigned near;
+        char     digits[9];
         is_quick |= strncmp(options[o], "--Ofast-compile=", 16) == 0;
         if (strncmp(options[o], "--time=", 7) == 0) tell_phases(options[o] + 7);
         if (sscanf(options[o], "-DITEMS=%d", &n_items) == 1) ((char *)program)[ITEMS_AT] = (char)('0' + n_items);
+        if (sscanf(options[o], "-DSHARED_TABLES_=%x", &near) != 1) continue;
+        snprintf(digits, sizeof digits, "%08x", near);
+        memcpy((char *)program + NEAR_AT, digits, 8);
     }
     keep_text((const char *)program + strlen(CODE_HEAD), n_options, options);
     spend_time(is_quick ? compile_ms / 2 : compile_ms);

@@ -43,7 +43,7 @@ static void fill(weft_session *session)
         at += i % 11 ? sprintf(at, "%d,", i % 9) : sprintf(at, "null,");
         at += sprintf(at, "%d.%d,'%c',%d)", i % 1000, i % 8 * 125, 'a' + i % 5, i);
     }
-    must(session, sql);
+    load_values(session, sql);
     free(sql);
 }
 
@@ -107,7 +107,7 @@ static void fill_names(weft_session *session)
     must(session, "create table names (\"Price\" integer, price integer, \"Qty\" integer, qty integer)");
     for (int i = 0; i < N_ROWS; i++)
         at += sprintf(at, "%s(%d,%d,%d,%d)", i ? "," : "", i % 7, 100 + i % 13, i % 11, 50 + i % 17);
-    must(session, sql);
+    load_values(session, sql);
     free(sql);
 }
 

@@ -3,6 +3,7 @@
 #ifndef WEFT_TESTS_GPU_HELP_H
 #define WEFT_TESTS_GPU_HELP_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static inline void must(weft_session *session, const char *sql)
     weft_result_free(result);
 }
 
-static inline weft_session *connect_alone(weft_db *db, const char *device)      // its queries share no scan
+static inline weft_session *connect_to(weft_db *db, const char *device)
 {
     weft_session *session;
     weft_error    error;
@@ -68,6 +69,12 @@ static inline weft_session *connect_alone(weft_db *db, const char *device)      
     if (weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
     snprintf(sql, sizeof sql, "set device = '%s'", device);
     must(session, sql);
+    return session;
+}
+
+static inline weft_session *connect_alone(weft_db *db, const char *device)      // its queries share no scan
+{
+    weft_session *session = connect_to(db, device);
     must(session, "set sharing = off");
     return session;
 }
@@ -109,6 +116,34 @@ static inline void fill_table(weft_session *session, const char *table, int n_ro
     if (file < 0 || close(file)) exit((puts("failed: no file"), 1));
     write_csv(path, n_rows);
     load_csv(session, table, path);
+    remove(path);
+}
+
+// The rows of an INSERT as lines of CSV.  Texts have no quote or comma in them.
+static inline void write_values(const char *at, FILE *out)
+{
+    bool is_text = false;
+    for (; *at; at++)
+        if (*at == '\'') is_text = !is_text;
+        else if (is_text) putc(*at, out);
+        else if (*at == ')') putc('\n', out), at += at[1] == ',';
+        else if (strncmp(at, "null", 4) == 0) at += 3;
+        else if (*at != '(' && *at != ' ') putc(*at, out);
+}
+
+// "insert into TABLE values ..." of many rows, by COPY: each value of an INSERT is parsed as an expression, which took
+// longer than the queries that came after it.
+static inline void load_values(weft_session *session, const char *insert)
+{
+    char        table[40], sql[200], path[] = "/tmp/weft-load.XXXXXX";
+    const int   number = mkstemp(path);
+    FILE       *out = number < 0 ? NULL : fdopen(number, "w");
+    const char *values = strstr(insert, " values ");
+    if (!out || !values || sscanf(insert, "insert into %39s values", table) != 1) exit((puts("failed: no rows"), 1));
+    write_values(values + 8, out);
+    fclose(out);
+    snprintf(sql, sizeof sql, "copy %s from '%s' with (format csv)", table, path);
+    must(session, sql);
     remove(path);
 }
 

@@ -53,11 +53,11 @@ static void fill(void)
     for (int i = 0; i < N_ROWS; i++)
         at += sprintf(at, "%s(%d,%d,%d,%d)", i ? "," : "", i * 13 % N_PARTS, i * 53 % 7919 - 900, i * 31 % 1009,
                       i % 11);
-    must(onlooker, sql);
+    load_values(onlooker, sql);
     at = sql + sprintf(sql, "insert into part values ");
     for (int i = 0; i < N_PARTS; i++)
         at += sprintf(at, "%s(%d,'brand%d',%d)", i ? "," : "", i, i * 7 % 40, i % 200);
-    must(onlooker, sql);
+    load_values(onlooker, sql);
     free(sql);
 }
 

@@ -49,7 +49,7 @@ static char *add_wide(char *at, long long i)
 static char *begin_row(weft_session *session, const char *table, char *sql, char *at, int i)
 {
     const bool is_first = i % INSERT_ROWS == 0;
-    if (is_first && i) must(session, sql);
+    if (is_first && i) load_values(session, sql);
     if (is_first) at = sql + sprintf(sql, "insert into %s values ", table);
     return at + sprintf(at, "%s(", is_first ? "" : ",");
 }
@@ -71,13 +71,13 @@ static void fill_t(weft_session *session)
         at += sprintf(at, "%d,%d,'%c',%d,", i * 13 % 300 - 150, i * 31 % 5000, 'a' + i % 5, i / 10);
         at = add_wide(at, i);
     }
-    must(session, sql);
+    load_values(session, sql);
     at = sql + sprintf(sql, "insert into k values ");
     for (int i = 0; i < 300; i++) at += sprintf(at, "%s(%d,'name %d',%d)", i ? "," : "", i - 150, i % 7, i % 40);
     must(session, sql);
     at = sql + sprintf(sql, "insert into wide values ");
     for (int i = 0; i < 5000; i++) at += sprintf(at, "%s(%d,%d)", i ? "," : "", i, i * 13 % 1000);
-    must(session, sql);
+    load_values(session, sql);
     free(sql);
 }
 
@@ -92,7 +92,7 @@ static void fill_many(weft_session *session)
         for (int c = 0; c < MANY_COLUMNS; c++) at += sprintf(at, "%d,", (i * (2 * c + 3) + c) % 101);
         at = add_wide(at, i);
     }
-    must(session, sql);
+    load_values(session, sql);
     free(sql);
 }
 

@@ -4,6 +4,7 @@
 // memory limit that holds a few of many: all must get the right answer, and none may fail because of the others.
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "test.h"
 #include "engine_help.h"
@@ -93,6 +94,42 @@ TEST(all_of_a_long_queue_run_in_the_end)
     claim_leave(all);
     for (int i = 0; i < WAITING; i++)
         pthread_join(threads[i], NULL);
+    CHECK(!admission_is_busy(admission));
+    admission_free(admission);
+}
+
+// The first is told that it is, since it looks for room from then on; the others are told a little later.
+TEST(places_in_a_long_queue_are_told_now_and_then)
+{
+    enum { WAITING = 100, PAUSE_US = 50000 };
+    Claim *claims[WAITING];
+    begin(100);
+    Claim *a = ask(60), *b = ask(40);
+    for (int i = 0; i < WAITING; i++)
+        claims[i] = ask(40);
+    CHECK_INT(place(claims[0]), 1);
+    CHECK_INT(place(claims[WAITING - 1]), WAITING);
+    usleep(PAUSE_US);
+    claim_leave(b);
+    CHECK(claim_is_running(claims[0]) && !claim_is_running(claims[1]));
+    CHECK_INT(place(claims[1]), 1);
+    usleep(PAUSE_US);
+    claim_leave(claims[0]);
+    CHECK(claim_is_running(claims[1]) && !claim_is_running(claims[2]));
+    CHECK_INT(place(claims[2]), 1);
+    CHECK_INT(place(claims[WAITING - 1]), WAITING - 2);
+    // One in a hurry is before all of them, and passes them.
+    usleep(PAUSE_US);
+    Claim *first = ask_for(40, 1, 0);
+    CHECK_INT(place(first), 1);
+    usleep(PAUSE_US);
+    claim_leave(claims[1]);
+    CHECK(claim_is_running(first) && !claim_is_running(claims[2]));
+    CHECK_INT(place(claims[2]), 1);
+    claim_leave(first);
+    for (int i = 2; i < WAITING; i++)
+        claim_leave(claims[i]);
+    claim_leave(a);
     CHECK(!admission_is_busy(admission));
     admission_free(admission);
 }

@@ -9,6 +9,7 @@
 #include "test.h"
 
 #include "base/base.h"
+#include "base/divide.h"
 
 // ---- errors ---------------------------------------------------------------------------------------------------------
 
@@ -1134,4 +1135,29 @@ TEST(time_does_not_go_back)
     double after = time_now_ms();
     CHECK(after - before >= 1.9);
     CHECK(after - before < 60000);
+}
+
+// ---- division by multiplication -------------------------------------------------------------------------------------
+
+static void check_division(u64 number, u64 by)
+{
+    if (divided(number, divisor_of(by)) != number / by)
+        CHECK_FAIL("%llu / %llu is %llu", (unsigned long long)number, (unsigned long long)by,
+                   (unsigned long long)(number / by));
+}
+
+TEST(a_divisor_divides)
+{
+    u64 state = 88172645463325252ull;
+    for (int n = 0; n < 200000; n++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        const u64 by = (state >> (n % 64)) | 1, even = by << (n % 7), number = state * 0x9e3779b97f4a7c15ull;
+        const u64 divisors[] = { by, even ? even : 1, (u64)1 << (n % 64), UINT64_MAX - (u64)n, (u64)n + 1 };
+        for (size_t d = 0; d < sizeof(divisors) / sizeof(*divisors); d++) {
+            const u64 divisor = divisors[d], multiple = number / divisor * divisor;
+            const u64 numbers[] = { number,  multiple, multiple - 1, multiple + divisor - 1,
+                                    (u64)n, UINT64_MAX - (u64)n };
+            for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) check_division(numbers[i], divisor);
+        }
+    }
 }

@@ -96,7 +96,7 @@ TEST(one_thread_drives_many_sessions)
 
 // ---- a crowd rides together -----------------------------------------------------------------------------------------
 
-enum { N_CROWD = 96, N_CROWD_QUERIES = 1000, CROWD_ROWS = 1000000 };
+enum { N_CROWD = 96, N_CROWD_QUERIES = 1000, CROWD_ROWS = 1000000, N_TRIES = 20 };
 
 static void ask_crowd(Slot *slot, int number)
 {
@@ -152,7 +152,7 @@ TEST(clients_that_come_back_ride_together)
                NULL, &error);
     CHECK_INT(error.status, WEFT_OK);
     for (int i = 0; i < N_CROWD; i++) slots[i].session = connect();
-    for (; n_tries < 5 && n_together < N_CROWD / 3; n_tries++) n_together = ride_crowd(slots);
+    for (; n_tries < N_TRIES && n_together < N_CROWD / 3; n_tries++) n_together = ride_crowd(slots);
     CHECK_INT(n_right, n_tries * N_CROWD_QUERIES);
     CHECK(n_together >= N_CROWD / 3);
     for (int i = 0; i < N_CROWD; i++) weft_disconnect(slots[i].session);

@@ -160,7 +160,7 @@ TEST(cancel_ends_a_join_that_explodes)
     static const char *const queries[] = {
         "select sum(a.id * b.mixed) from t a, u b",
         "select a.id, b.mixed from t a, u b",
-        "select count(*) from t a, u b where a.ten = b.ten",
+        "select count(*), sum(b.id) from t a, u b where a.ten = b.ten",
         "select a.ten, b.mixed, count(*) from t a, u b group by a.ten, b.mixed",
         "select a.id, b.id from t a join u b on a.ten = b.ten order by 1, 2",
     };

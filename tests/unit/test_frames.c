@@ -22,6 +22,50 @@ TEST(frames_are_neighbours_and_come_back)
     frames_free(frames);
 }
 
+// Small things that stay are taken and given back a million times over, and a large one still finds room.
+TEST(large_runs_find_room_away_from_what_stays)
+{
+    enum { N_FRAMES = 200000, N_KEPT = 1000, LARGE = 60000 };
+    Frames *frames = frames_new((u64)N_FRAMES * FRAME_BYTES);
+    u64     kept[N_KEPT] = { 0 }, large, at;
+    bool    has[N_KEPT] = { 0 };
+    u32     x = 1;
+    for (int i = 0; i < 20000; i++) {
+        x = x * 1664525 + 1013904223;
+        const int k = (int)(x >> 8) % N_KEPT;
+        if (has[k]) frames_give(frames, kept[k], 16 * FRAME_BYTES);
+        has[k] = frames_take(frames, 16 * FRAME_BYTES, &kept[k]);
+        CHECK(has[k]);
+        if (i % 100) continue;
+        CHECK(frames_take_high(frames, (u64)LARGE * FRAME_BYTES, false, &large));
+        CHECK(frames_take(frames, FRAME_BYTES, &at));
+        frames_give(frames, large, (u64)LARGE * FRAME_BYTES);
+        frames_give(frames, at, FRAME_BYTES);
+    }
+    frames_free(frames);
+}
+
+TEST(the_highest_frames_are_found_and_nothing_makes_way_unless_it_may)
+{
+    Frames *frames = frames_new(200 * FRAME_BYTES);
+    u64     low, high, next;
+    Copy   *copy = copy_add(frames, key(1), 100 * FRAME_BYTES, false);
+    CHECK(frames_take_high(frames, 70 * FRAME_BYTES, false, &high));
+    CHECK_INT((i64)(high / FRAME_BYTES), 130);
+    CHECK(frames_take_high(frames, 30 * FRAME_BYTES, false, &low));
+    CHECK_INT((i64)(low / FRAME_BYTES), 100);
+    copy_release(frames, copy);
+    CHECK(!frames_take_high(frames, FRAME_BYTES, false, &next));
+    CHECK(copy_find(frames, key(1)) == copy);
+    copy_release(frames, copy);
+    CHECK(frames_take_high(frames, FRAME_BYTES, true, &next));
+    CHECK(!copy_find(frames, key(1)));
+    frames_give(frames, high, 70 * FRAME_BYTES);
+    CHECK(frames_take_high(frames, 64 * FRAME_BYTES, false, &high));
+    CHECK_INT((i64)(high / FRAME_BYTES), 136);
+    frames_free(frames);
+}
+
 TEST(a_copy_is_found_until_its_room_is_wanted)
 {
     Frames *frames = frames_new(4 * FRAME_BYTES);

@@ -166,7 +166,7 @@ TEST(a_text_that_does_not_compile_says_why)
 }
 
 // The kernel that stays on a GPU, as src/flow writes it: texts in C with helpers of one name, all words.
-TEST(a_flow_of_two_operators_compiles)
+TEST(a_flow_of_three_operators_compiles)
 {
     static const char text[] =
         "namespace code_0 {\nstatic u32 helper(u32 a) { return a + 1; }\n"
@@ -179,15 +179,23 @@ TEST(a_flow_of_two_operators_compiles)
         "    MAP_ITEMS(u8, out, in, N_ITEMS(u8), x, helper(x));\n"
         "    if (IS_FIRST_WORKER) total->n++;\n    if (IS_END) FAIL_WITH(1);\n"
         "    EMIT(u8, CAPACITY(u8));\n}\n}\n"
+        "namespace code_2 {\nOPERATOR(third)\n{\n    COLUMN(i32, day, 0);  COLUMN(f64, price, 1);  OUTPUT(f64, out);\n"
+        "    PARAMS(i32, days);\n    f64 sum = 0;\n"
+        "    EACH_PAGE(p, day, MAY_HOLD(day, p, days[0], days[1]) && MAY_HOLD_F64(price, p, 0, 1e9)) {\n"
+        "        VALUES(i32, d, day, p);  VALUES(f64, x, price, p);\n"
+        "        EACH_ROW(i, day, p) if (days[0] <= d[i] && d[i] <= days[1]) sum += x[i];\n    }\n"
+        "    SUM_WORKERS(f64, out, sum);\n}\n}\n"
         "static __device__ __forceinline__ void flow_dispatch_(u32 code, FlowRound *round)\n{\n    switch (code) {\n"
-        "    case 0: code_0::operator_(round); break;\n    case 1: code_1::operator_(round); break;\n    }\n}\n"
+        "    case 0: code_0::operator_(round); break;\n    case 1: code_1::operator_(round); break;\n"
+        "    case 2: code_2::operator_(round); break;\n    }\n}\n"
         "FLOW_KERNEL\n";
     if (!has_nvrtc()) return;
     Error   err = { 0 };
     Text    prelude = { 0 }, cubin = { 0 };
     bool    was_cached;
     Cubins *cubins = cubins_new("");
-    text_add(&prelude, "%s\n%s\n%s\n", kernel_flow_text, kernel_flow_args_text, kernel_flow_loop_text);
+    text_add(&prelude, "%s\n%s\n%s\n%s\n", kernel_flow_text, kernel_flow_pages_text, kernel_flow_args_text,
+             kernel_flow_loop_text);
     const CubinJob job = { .prelude = prelude.bytes, .text = text, .major = 9, .minor = 0, .is_tile_c = true };
     CHECK_OK(cubins_get(cubins, &job, &cubin, &was_cached, &err), err);
     CHECK(cubin.length > 4 && memcmp(cubin.bytes, "\177ELF", 4) == 0);

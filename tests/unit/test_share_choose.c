@@ -296,6 +296,18 @@ TEST(strangers_are_sieved_and_so_are_those_whose_body_is_not_ready)
     end();
 }
 
+// A device may have them wait for the next run.
+TEST(those_that_are_alone_until_their_body_is_ready_are_told_from_others)
+{
+    begin();
+    for (int r = 0; r < 20; r++) add_rider(&share_gpu_costs, SHARE_BIT(SHARE_JOINS), r < 12 ? 0 : r, 0.01);
+    fake.made[SHARE_JOINS] = SHARE_LATER;
+    const ShareChoice choice = choose(&share_gpu_costs);
+    CHECK_INT(n_riders_of(choice, SHARE_ALONE), 20);
+    for (int u = 0; u < choice.n_units; u++) CHECK_INT(choice.units[u].awaits, choice.units[u].riders[0] < 12);
+    end();
+}
+
 TEST(riders_of_one_text_are_fused_in_few_sizes_and_others_with_partners)
 {
     begin();

@@ -172,10 +172,65 @@ TEST(temp_limit_ends_a_query)
     CHECK_STR(err.sqlstate, "53400");
     CHECK_HAS(err.message, "temp_limit");
     check_nothing_left(was);
-    fails("select a.id, b.id, a.word from a, b", WEFT_TEMP_LIMIT);       // a result without an end
-    check_nothing_left(was);
     run("set temp_limit = auto");
     CHECK_ANSWER("select count(*) from (select mixed from a group by mixed) z", "12000;");
+    close_db();
+}
+
+// The error names as many rows as COUNT counts, and nothing was put into a file.
+static void check_cannot_fit(const char *sql, const char *count)
+{
+    const Before was = before();
+    char         told[100];
+    snprintf(told, sizeof told, "a join gives %s", strcmp(count, "more") ? answer(count) : "more than ");
+    char *end = strchr(told, ';');
+    if (end) strcpy(end, " rows");
+    fails(sql, WEFT_OUT_OF_MEMORY);
+    CHECK_STR(err.sqlstate, "53200");
+    CHECK_HAS(err.message, told);
+    check_nothing_left(was);
+}
+
+static void check_joins_that_explode(void)
+{
+#define OF_TEN "from a join b on a.ten = b.ten"
+#define COUNT_TEN "select sum(x.n * y.n) from (select ten, count(*) as n from a group by ten) x join" \
+    " (select ten, count(*) as n from b group by ten) y on x.ten = y.ten"
+    check_cannot_fit("select a.id, b.id, a.word from a, b", "select 12000 * 6000");
+    check_cannot_fit("select * " OF_TEN, COUNT_TEN);
+    check_cannot_fit("select a.id, b.id " OF_TEN " order by b.mixed, a.id", COUNT_TEN);
+    check_cannot_fit("select a.id, b.id " OF_TEN " limit 5000000", COUNT_TEN);
+    check_cannot_fit("with j as materialized (select a.id as i, b.id as k " OF_TEN ") select count(*)"
+                     " from j x, j y where x.i = y.k", COUNT_TEN);
+    check_cannot_fit("select a.id, b.id from a left join b on a.ten = b.ten + 5",
+                     "select sum(x.n * coalesce(y.n, 1)) from (select ten, count(*) as n from a group by ten) x"
+                     " left join (select ten + 5 as ten, count(*) as n from b group by 1) y on x.ten = y.ten");
+    check_cannot_fit("select a.id, b.id, c.id " OF_TEN " join b c on c.ten = a.ten",
+                     "select sum(x.n * y.n * y.n) from (select ten, count(*) as n from a group by ten) x join"
+                     " (select ten, count(*) as n from b group by ten) y on x.ten = y.ten");
+    check_cannot_fit("select a.id, b.id, c.id " OF_TEN " join b c on c.ten = b.three % 10",
+                     "select 12000::bigint * 600 * 600");
+    check_cannot_fit("select a.id, b.id " OF_TEN " and a.mixed < b.mixed", "more");
+    check_cannot_fit("create table c as select a.id, b.id as other " OF_TEN, COUNT_TEN);
+    check_cannot_fit("insert into a (id) select a.id " OF_TEN, COUNT_TEN);
+}
+
+TEST(a_join_that_cannot_fit_is_refused_before_its_rows_are_made)
+{
+    make_tables();
+    limit_memory(300 << 10);
+    run("set temp_limit = '20MB'");
+    check_joins_that_explode();
+    run("set threads = 1");
+    check_joins_that_explode();
+    // rows are counted, and fit: the chains alone would have allowed for 7,200,000
+    char *should = strdup(
+        answer("select sum(c * n), sum(a_sum * n), sum(b_sum * c) from"
+               " (select ten, sum(id) as a_sum, count(*) as c from a where id % 500 = 0 group by ten) x join"
+               " (select ten, count(*) as n, sum(id) as b_sum from b group by ten) y on x.ten = y.ten"));
+    CHECK_ANSWER("select count(*), sum(a_id), sum(b_id) from (select a.id as a_id, b.id as b_id " OF_TEN
+                 " where a.id % 500 = 0 order by b.mixed, a.id limit 5000000) z", should);
+    free(should);
     close_db();
 }
 

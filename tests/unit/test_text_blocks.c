@@ -307,3 +307,23 @@ TEST(notes_stay_with_a_dictionary_until_there_is_no_room)
     dict_release(dict);
     CHECK_INT(budget.used, 0);
 }
+
+TEST(notes_of_a_large_database_may_be_larger)
+{
+    Budget budget = { .limit = (i64)32 << 30 };             // of which a 256th is 128 MiB
+    Dictionary *dict = dict_new(&budget);
+    put_note(dict, 1, 60 << 20, NULL);
+    put_note(dict, 2, 60 << 20, NULL);
+    const DictNote *one = find_note(dict, 3, 1), *two = find_note(dict, 3, 2);
+    CHECK(one && two);
+    dict_note_release(dict, one);
+    dict_note_release(dict, two);
+    put_note(dict, 3, 60 << 20, NULL);
+    CHECK(!find_note(dict, 3, 1));
+    budget.limit = (i64)16 << 30;                           // a smaller limit holds from the next note on
+    put_note(dict, 4, 60 << 20, NULL);
+    CHECK(!find_note(dict, 3, 2) && !find_note(dict, 3, 3));
+    CHECK(budget.used <= 64 << 20);
+    dict_release(dict);
+    CHECK_INT(budget.used, 0);
+}
