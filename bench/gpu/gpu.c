@@ -1,7 +1,7 @@
 // gpu.c - the Star Schema Benchmark on a GPU: kernels, single and at once, resident and streamed, beside DuckDB.
 //
 //     gpu --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]
-//         [--threads N] [--repeats N] [--scale SF] [--rows N] [--record FILE]
+//         [--threads N] [--repeats N] [--scale SF] [--rows N] [--alone] [--record FILE]
 //         [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk]
 //     gpu --figures FILE                  what it reads out of a text of EXPLAIN ANALYZE; for its test
 //
@@ -48,7 +48,8 @@ static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **fig
     const OwnOption own[] = { { "device", &gpu->device, NULL },
                               { "pool", &gpu->pool, NULL },
                               { "rows", &gpu->rows, NULL },
-                              { "figures", figures, NULL } };
+                              { "figures", figures, NULL },
+                              { "alone", NULL, &options->alone } };
     return bench_options(argc, argv, options, own, COUNT(own)) && (*figures || options_are_whole(options));
 }
 
@@ -68,7 +69,7 @@ int main(int argc, char **argv)
     if (!parse_options(argc, argv, &gpu, &figures)) {
         fprintf(stderr,
                 "usage: gpu --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--device cuda]\n"
-                "           [--pool 128MB] [--threads N] [--repeats N] [--scale SF] [--rows N]\n"
+                "           [--pool 128MB] [--threads N] [--repeats N] [--scale SF] [--rows N] [--alone]\n"
                 "           [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]\n");
         return 2;
     }
@@ -96,7 +97,7 @@ int main(int argc, char **argv)
     if (wants(&gpu, "tables"))
         part_tables(&gpu);
     gpu.weft = open_on_device(&gpu);
-    if (wants(&gpu, "single") || wants(&gpu, "shape") || wants(&gpu, "duckdb"))
+    if (!gpu.bench.options.alone && (wants(&gpu, "single") || wants(&gpu, "shape") || wants(&gpu, "duckdb")))
         gpu.duckdb = open_duckdb(&gpu.bench);
     if (wants(&gpu, "single"))
         part_single(&gpu);
@@ -106,7 +107,7 @@ int main(int argc, char **argv)
         part_shape(&gpu);
     if (wants(&gpu, "shapes"))
         part_shapes(&gpu);
-    if (wants(&gpu, "duckdb"))
+    if (wants(&gpu, "duckdb") && gpu.duckdb)
         part_duckdb(&gpu);
     peer_close(gpu.weft);
     peer_close(gpu.duckdb);
