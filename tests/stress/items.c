@@ -409,16 +409,18 @@ static void draw_catalog(Draw *draw, Item *item)
     }
 }
 
+// With 10,000 rows there are 7 * 10^12 matches; three tables of so few rows would be joined within seconds.
 static void draw_endless(Draw *draw, Item *item)
 {
     item->check = CHECK_ENDLESS;
     if (random_chance(draw->random, 70))
         add(draw,
-            "select count(*), sum(a.qty + b.qty) from fact a, fact b where a.code = b.code and a.qty + b.qty > @");
+            "select count(*), sum(a.qty + d.qty) from fact a, fact b, fact c, fact d where a.code = b.code"
+            " and b.code = c.code and c.code = d.code and a.qty + b.qty + c.qty + d.qty > @");
     else
         add(draw,
-            "select sum(a.price) from fact a, fact b, fact c where a.item = b.item and b.code = c.code"
-            " and a.day < c.day");
+            "select sum(a.price) from fact a, fact b, fact c, fact d where a.item = b.item and b.code = c.code"
+            " and c.code = d.code and a.day < d.day and b.day <> c.day");
 }
 
 // ---- the pool ----------------------------------------------------------------------------------------------------

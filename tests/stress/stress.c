@@ -107,7 +107,9 @@ void call_judge(Stress *stress, const Call *call, weft_status status, const weft
         }
     } else if (status == WEFT_QUERY_CANCELED && call->may_be_cancelled) {
         atomic_fetch_add(&stress->n_cancelled, 1);
-    } else if (status == WEFT_OUT_OF_MEMORY && atomic_load(&stress->has_faults)) {
+    } else if (status == WEFT_OUT_OF_MEMORY &&
+               (atomic_load(&stress->has_faults) || call->item->check == CHECK_ENDLESS)) {
+        // With weave = off an endless one would keep all matches of its first tables: it is refused.
         atomic_fetch_add(&stress->n_refused, 1);
     } else if (call->item->check == CHECK_ANSWER && !call->item->answer &&
                strcmp(error->sqlstate, call->item->sqlstate) == 0) {

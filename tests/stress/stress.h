@@ -64,7 +64,7 @@ typedef enum CheckKind {
     CHECK_ANSWER,                                                  // it has one answer, or one error
     CHECK_LIVE,                                                    // that of a snapshot between start and end
     CHECK_NOTHING,                                                 // any answer, but no error
-    CHECK_ENDLESS                                                  // takes minutes: it must be cancelled
+    CHECK_ENDLESS                                                  // takes hours: it must be cancelled
 } CheckKind;
 
 typedef enum LiveKind { LIVE_TOTALS, LIVE_CODES, LIVE_JOIN, LIVE_BATCHES, LIVE_N } LiveKind;
