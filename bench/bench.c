@@ -324,7 +324,7 @@ void ask_child(const Bench *bench, const Child *child, double *answers, int n_an
 
 // ---- begin and end ---------------------------------------------------------------------------------------------
 
-static void load_queries(Bench *bench)
+void load_queries(Bench *bench)
 {
     char pattern[512];
     glob_t files;

@@ -59,6 +59,7 @@ bool options_are_whole(const Options *options);
 
 void bench_begin(Bench *bench);
 void bench_end(Bench *bench);
+void load_queries(Bench *bench);       // what bench_begin does first; all that a process of its own needs
 
 // What is settled when a process starts (an empty cache, device memory) is measured in one of its own: this program
 // again, with one more variable in its environment.  It prints N_ANSWERS numbers.

@@ -2,7 +2,7 @@
 //
 //     gpu --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]
 //         [--threads N] [--repeats N] [--scale SF] [--rows N] [--alone] [--record FILE]
-//         [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk]
+//         [--parts single,together,shape,shapes,idle,tables,stream,duckdb,first,warm,disk]
 //     gpu --figures FILE                  what it reads out of a text of EXPLAIN ANALYZE; for its test
 //
 // bench/README.md says what each part measures.
@@ -38,7 +38,7 @@ static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **fig
     gpu->bench.workload = &WORKLOAD_SSB;
     *options = (Options){ .folder = "bench/ssb",
                           .scale = "20",
-                          .parts = "single,together,shape,shapes,tables,stream,duckdb,first,disk",
+                          .parts = "single,together,shape,shapes,idle,tables,stream,duckdb,first,warm,disk",
                           .threads = (int)sysconf(_SC_NPROCESSORS_ONLN),
                           .repeats = 5,
                           .command = "bench/gpu/run.sh" };
@@ -70,7 +70,8 @@ int main(int argc, char **argv)
         fprintf(stderr,
                 "usage: gpu --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--device cuda]\n"
                 "           [--pool 128MB] [--threads N] [--repeats N] [--scale SF] [--rows N] [--alone]\n"
-                "           [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]\n");
+                "           [--parts single,together,shape,shapes,idle,tables,stream,duckdb,first,warm,disk]\n"
+                "           [--record FILE]\n");
         return 2;
     }
     if (figures)
@@ -80,6 +81,7 @@ int main(int argc, char **argv)
     if (gpu.bench.options.child)
         return !strcmp(gpu.bench.options.child, "stream") ? child_stream(&gpu)
                : !strcmp(gpu.bench.options.child, "disk") ? child_disk(&gpu)
+               : !strcmp(gpu.bench.options.child, "warm") ? child_warm(&gpu)
                                                           : child_first(&gpu);
     gpu.has_targets = strcmp(gpu.device, "cpu") != 0 && !strcmp(gpu.bench.options.scale, "20");
     bench_begin(&gpu.bench);
@@ -92,6 +94,8 @@ int main(int argc, char **argv)
         part_stream(&gpu);
     if (wants(&gpu, "first"))
         part_first(&gpu);
+    if (wants(&gpu, "warm"))
+        part_warm(&gpu);
     if (wants(&gpu, "disk"))
         part_disk(&gpu);
     if (wants(&gpu, "tables"))
@@ -107,6 +111,8 @@ int main(int argc, char **argv)
         part_shape(&gpu);
     if (wants(&gpu, "shapes"))
         part_shapes(&gpu);
+    if (wants(&gpu, "idle"))
+        part_idle(&gpu);
     if (wants(&gpu, "duckdb") && gpu.duckdb)
         part_duckdb(&gpu);
     peer_close(gpu.weft);

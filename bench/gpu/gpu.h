@@ -23,7 +23,7 @@ typedef struct JoinFigures { char kind[32], bytes[16], by[16]; double build_ms; 
 
 bool join_of(const char *explained, JoinFigures *join);         // of the first join table; false: there is none
 
-// ---- the parts (parts.c, shapes.c, tables.c, disk.c): each prints its section ---------------------------------------
+// ---- the parts (parts.c, shapes.c, idle.c, warm.c, tables.c, disk.c): each prints its section ----------------------
 
 enum { N_SHAPE = 16, N_STREAM = 32, MOST_AT_ONCE = 32 };
 
@@ -41,13 +41,17 @@ typedef struct GpuBench {
 
 Peer *open_on_device(GpuBench *gpu);                            // Weft, told to run there
 void  measure_peaks(GpuBench *gpu);
+// "- WHAT: 12.3 ms (wanted: at most 14.0): met"
+void  verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit);
 void  part_single(GpuBench *gpu);
 void  part_together(GpuBench *gpu);
 void  part_shape(GpuBench *gpu);
 void  part_shapes(GpuBench *gpu);                               // shapes.c
+void  part_idle(GpuBench *gpu);                                 // idle.c
 void  part_duckdb(GpuBench *gpu);
 void  part_stream(GpuBench *gpu);                               // in a process of its own
 void  part_first(GpuBench *gpu);                                // in processes of their own
+void  part_warm(GpuBench *gpu);                                 // the same (warm.c)
 void  part_disk(GpuBench *gpu);                                 // the same (disk.c)
 
 void  part_tables(GpuBench *gpu);                               // with a database of its own (tables.c)
@@ -55,8 +59,10 @@ void  part_tables(GpuBench *gpu);                               // with a databa
 // What these processes do: their figures go to standard output.
 int child_stream(GpuBench *gpu);
 int child_first(GpuBench *gpu);
+int child_warm(GpuBench *gpu);
 int child_disk(GpuBench *gpu);
 
+void  touch_columns(Peer *weft);                                // each that the queries read is read once
 char *explain_text(Peer *weft, const char *sql);                // of EXPLAIN ANALYZE; to be freed
 void  explain_analyze(Peer *weft, const char *sql, Figures *figures);
 char *shape_query(int n);              // number n of a family of filter-and-sum queries

@@ -33,8 +33,7 @@ static double crystal_ms(const char *query)
 
 // ---- helpers --------------------------------------------------------------------------------------------------------
 
-// "- WHAT: 12.3 ms (wanted: at most 14.0): met"
-static void verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit)
+void verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit)
 {
     say(&gpu->bench, "- %s: %.2f %s", what, value, unit);
     if (gpu->has_targets)
@@ -381,10 +380,8 @@ void part_stream(GpuBench *gpu)
     say(bench, "\n");
 }
 
-// All columns that a query needs are read before, by queries of another form, so that data is where it will be.  The
-// first run and the second, for which part of the code may still be in the making, are as everybody has them (gpu_wait
-// = off); the third has all code.
-int child_first(GpuBench *gpu)
+// All columns that a query needs are read before, by queries of another form, so that data is where it will be.
+void touch_columns(Peer *weft)
 {
     static const char *const TOUCH[] = {
         ("select sum(lo_orderdate), sum(lo_custkey), sum(lo_partkey), sum(lo_suppkey), sum(lo_quantity), "
@@ -392,12 +389,19 @@ int child_first(GpuBench *gpu)
         "select sum(d_datekey), sum(d_year), sum(d_yearmonthnum), sum(d_weeknuminyear) from date",
         "select sum(p_partkey) from part", "select sum(s_suppkey) from supplier", "select sum(c_custkey) from customer",
     };
+    for (int t = 0; t < COUNT(TOUCH); t++)
+        run_ms(weft, TOUCH[t]);
+}
+
+// The first run and the second, for which part of the code may still be in the making, are as everybody has them
+// (gpu_wait = off); the third has all code.
+int child_first(GpuBench *gpu)
+{
     Peer *weft = open_on_device(gpu);
     char *sql = read_whole_file(gpu->bench.options.child_query);
     if (!sql)
         die(gpu->bench.options.child_query, "cannot be read");
-    for (int t = 0; t < COUNT(TOUCH); t++)
-        run_ms(weft, TOUCH[t]);
+    touch_columns(weft);
     must(weft, peer_run(weft, "set gpu_wait = off", NULL), "set gpu_wait");
     double first_ms = run_ms(weft, sql), second_ms = run_ms(weft, sql);
     must(weft, peer_run(weft, "set gpu_wait = on", NULL), "set gpu_wait");
