@@ -527,6 +527,7 @@ void gpu_init(Gpu *gpu)
     pthread_mutex_init(&gpu->tables_lock, NULL);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_init(&gpu->stages[s].lock, NULL);
     pthread_cond_init(&gpu->changed, NULL);
+    gpu->waiting_end = &gpu->waiting;
     pthread_cond_init(&gpu->built, NULL);
     pthread_cond_init(&gpu->wanted, NULL);
 }

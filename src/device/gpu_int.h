@@ -188,6 +188,7 @@ typedef struct GpuRun {
     u64          bytes_wanted;
     u64          chunk_bytes;          // of the pool, that columns of one chunk take at most
     bool         is_attached, is_in_run, is_issued;
+    struct RoomWaiter *waiter;         // under the lock: while it waits for memory
     bool         is_crowded;           // there was no room for its columns or tables; there may be when others have
                                        // given theirs back
     bool         can_fuse, can_cube, can_sieve;            // worked out when it gets on
@@ -368,6 +369,9 @@ struct Gpu {
     int               n_active;        // launches that hold memory
     GpuRun           *exclusive;       // found no room beside others, or waited for too long: no other launch is
                                        // admitted
+    struct RoomWaiter *waiting, **waiting_end;     // launches that wait for memory, the oldest first (gpu_room.h)
+    int               n_waiting;
+    int               n_passed;        // of them, that found none after they were woken, since some was given back
     double            admits_until_ms; // until then no launch may block others: the last one did so in vain
     pthread_t         dispatcher;
     bool              has_dispatcher, is_dispatching, is_closing;

@@ -17,7 +17,7 @@
 // few; what is a guess is at first no more than a quarter of what a query may have beside its tables.  A kernel that
 // wants more counts on, and the whole launch is repeated with what it counted (rows) or up to eight times as much.
 
-#include "device/gpu_int.h"
+#include "device/gpu_room.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -234,7 +234,7 @@ static void stop_blocking(GpuRun *run, double *blocked_since)
     ASSERT(mutex_is_held(&gpu->lock) && gpu->exclusive == run);
     gpu->exclusive = NULL, *blocked_since = 0;
     gpu->admits_until_ms = time_now_ms() + OPEN_MS;
-    pthread_cond_broadcast(&gpu->changed);
+    room_given(gpu);
 }
 
 static void start_blocking(GpuRun *run, double start, double *blocked_since)
@@ -267,6 +267,12 @@ static bool take_frames(GpuRun *run)
     return frames_take(gpu->frames, run->block_bytes, &run->block_at);
 }
 
+static void wait_for_room(RoomWaiter *waiter, GpuRun *run, u64 bytes)
+{
+    if (!run->waiter) room_wait_begin(waiter, run, bytes);
+    room_wait(waiter);
+}
+
 static weft_status take_block(GpuRun *run, Error *err)
 {
     Gpu         *gpu = run->gpu;
@@ -275,6 +281,7 @@ static weft_status take_block(GpuRun *run, Error *err)
     double       blocked_since = 0;
     bool         is_relieved = false;
     weft_status  status = WEFT_OK;
+    RoomWaiter   waiter;
     pthread_mutex_lock(&gpu->lock);
     tables_waited_for(run, 1);
     while (!run->has_block && !status) {
@@ -284,18 +291,19 @@ static weft_status take_block(GpuRun *run, Error *err)
         else if (atomic_load(run->launch->stop))
             status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
         else if (gpu->exclusive && gpu->exclusive != run && time_now_ms() - start < EXCLUSIVE_MS)
-            gpu_wait_a_little(gpu, &gpu->changed);
+            wait_for_room(&waiter, run, need);
         else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && take_frames(run)) run->has_block = true;
         else if (!is_relieved) is_relieved = relieve_unlocked(gpu);
         else if (is_hopeless(run, start)) status = no_room_left(gpu, need, err);
         // The launch that has the memory waits for us.
         else if (blocked_since > 0 && !gpu->n_active) stop_blocking(run, &blocked_since);
-        else gpu_wait_a_little(gpu, &gpu->changed);
+        else wait_for_room(&waiter, run, need);
     }
+    if (run->waiter) room_wait_end(&waiter);
     tables_waited_for(run, -1);
     if (run->has_block) gpu->bytes_admitted += need, gpu->n_active++;
     run->may_wait = run->can_pack && gpu->n_active > CROWD && !passes_through(gpu, run);
-    if (blocked_since > 0) gpu->exclusive = NULL, pthread_cond_broadcast(&gpu->changed);
+    if (blocked_since > 0) gpu->exclusive = NULL, room_given(gpu);
     pthread_mutex_unlock(&gpu->lock);
     return status;
 }
@@ -313,6 +321,7 @@ void launch_close(GpuRun *run)
         gpu->moved_ms = time_now_ms();
         gpu->n_active--;
         run->has_block = false;
+        room_given(gpu);
     }
     pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
@@ -325,6 +334,7 @@ bool launch_wait_for_room(GpuRun *run)
     Gpu         *gpu = run->gpu;
     const double start = time_now_ms();
     bool         is_exclusive = false, may_wait;
+    RoomWaiter   waiter;
     gpu_relieve(gpu);
     pthread_mutex_lock(&gpu->lock);
     may_wait = gpu->exclusive != run;  // else it had all of the pool
@@ -334,8 +344,9 @@ bool launch_wait_for_room(GpuRun *run)
                    now - MAX_OF(start, gpu->moved_ms) < EXCLUSIVE_MS;
         if (!gpu->exclusive) gpu->exclusive = run;
         is_exclusive = may_wait && gpu->exclusive == run && !gpu->n_active && !scan_is_busy(gpu);
-        if (may_wait && !is_exclusive) gpu_wait_a_little(gpu, &gpu->changed);
+        if (may_wait && !is_exclusive) wait_for_room(&waiter, run, ROOM_ALONE);
     }
+    if (run->waiter) room_wait_end(&waiter);
     pthread_mutex_unlock(&gpu->lock);
     return is_exclusive;
 }
@@ -346,7 +357,7 @@ void launch_admit_others(GpuRun *run)
     pthread_mutex_lock(&gpu->lock);
     if (gpu->exclusive == run) {
         gpu->exclusive = NULL;
-        pthread_cond_broadcast(&gpu->changed);
+        room_given(gpu);
     }
     pthread_mutex_unlock(&gpu->lock);
 }

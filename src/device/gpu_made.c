@@ -5,6 +5,7 @@
 // link, and the columns of a chunk by the chunk's.
 
 #include "device/gpu_made.h"
+#include "device/gpu_room.h"
 #include "device/gpu_wave.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static void free_table(Gpu *gpu, MadeTable *table)                     // under 
     for (int p = 0; p < table->n_parts; p++) copy_forget(gpu->frames, table->parts[p]);
     gpu->bytes_admitted -= table->bytes;
     gpu->moved_ms = time_now_ms();
+    room_given(gpu);
     pthread_cond_broadcast(&gpu->changed);
     mem_free(table->here_budget, table->here, table->here_bytes);
     free(table->parts);

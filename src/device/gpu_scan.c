@@ -37,6 +37,7 @@
 
 #include "device/gpu_args.h"
 #include "device/gpu_kinds.h"
+#include "device/gpu_room.h"
 #include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
@@ -693,6 +694,7 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     slot->has_arrived = false;
     slot->gathers = 0;
     gpu->moved_ms = time_now_ms();
+    room_given(gpu);
     pthread_cond_broadcast(&gpu->changed);
 }
 
@@ -1485,13 +1487,14 @@ static void look_at_stop(GpuRun *run, double *passed_on_ms)
     if (is_in_pack) run_pass_on_cancel(run, passed_on_ms);
 }
 
-// Those that are on the scan: others are woken soon.
+// Those that are on the scan, and those that wait for memory: others are woken soon.
 void gpu_wake(Device *device, const _Atomic u32 *stop)
 {
     Gpu *gpu = (Gpu *)device;
     pthread_mutex_lock(&gpu->lock);
     for (GpuRun *run = gpu->first; run; run = run->next)
         if (run->launch->stop == stop) run_look(run);
+    room_wake(gpu, stop);
     pthread_mutex_unlock(&gpu->lock);
 }
 

@@ -15,7 +15,7 @@
 // Refused: one pass that counts and scatters (decoupled look-back).  It reads keys once instead of twice, a quarter of
 // the traffic, but blocks wait for others, which the CPU meaning of kernels cannot test.
 
-#include "device/gpu_int.h"
+#include "device/gpu_room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,6 +196,7 @@ static void give_room(SortRun *s)
     copy_forget(gpu->frames, s->copy);
     gpu->bytes_admitted -= s->room.bytes;
     gpu->moved_ms = time_now_ms();
+    room_given(gpu);
     pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
 }

@@ -6,7 +6,7 @@ fake_cuda := $(BUILD)/gpu/libfake_cuda.so
 # One for the lab, which runs CUDA C as it is (fake_lab_cuda.c).
 fake_lab_cuda := $(BUILD)/gpu/libfake_lab_cuda.so
 fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready quick pins riders fused cubed join_cubed packed sieved fetched ahead args left closed \
-    ended results crowded tight told order busy door turns lost beside pool counted peak measured compile_times \
+    ended results crowded tight told order busy door herd turns lost beside pool counted peak measured compile_times \
     own_texts tables kept scheduled sorted occupancy generic lab flow)
 
 .PHONY: fake-cuda
