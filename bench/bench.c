@@ -18,9 +18,11 @@
 static const char *const SSB_TABLES[] = { "part", "supplier", "customer", "date", "lineorder" };
 static const char *const TPCH_TABLES[] = { "region", "nation",   "part",   "supplier",
                                            "partsupp", "customer", "orders", "lineitem" };
+static const char *const SETQUERY_TABLES[] = { "bench" };
 
 const Workload WORKLOAD_SSB = { "ssb", SSB_TABLES, COUNT(SSB_TABLES) };
 const Workload WORKLOAD_TPCH = { "tpch", TPCH_TABLES, COUNT(TPCH_TABLES) };
+const Workload WORKLOAD_SETQUERY = { "setquery", SETQUERY_TABLES, COUNT(SETQUERY_TABLES) };
 
 #ifdef __clang__
 #define BUILT_WITH __VERSION__

@@ -34,7 +34,7 @@ typedef struct Options {
 
 typedef struct Workload { const char *name; const char *const *tables; int n_tables; } Workload;
 
-extern const Workload WORKLOAD_SSB, WORKLOAD_TPCH;
+extern const Workload WORKLOAD_SSB, WORKLOAD_TPCH, WORKLOAD_SETQUERY;
 
 typedef struct BenchQuery { char name[16], path[512]; char *sql; } BenchQuery;
 

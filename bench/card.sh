@@ -12,6 +12,7 @@
 #   large      1, 64 and 1,024 clients at five times the scale                                    4 minutes
 #   streams    CSV through eight pipes into 100 views, on the card and on the CPU                 1 minute
 #   flow       weft lab flow                                                                      2 minutes
+#   setquery   its seven queries as SQL, beside DuckDB                                            1 minute
 #
 # Each part has 9 minutes at most.  DIR/PART.md has its tables, DIR/PART.log the rest.
 # Crowds run twice: the first run fills the cache of kernels and is not kept.  Data is made once, in $BENCH_DIR.
@@ -22,7 +23,7 @@ cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
 out=$BUILD/card scale=20 device=cuda threads=16 seconds=3
 parts=()
-all_parts=' single crowd strangers fair host beside large streams flow '
+all_parts=' single crowd strangers fair host beside large streams flow setquery '
 
 wrong() { # MESSAGE
     printf "bench/card.sh: %s\nTry 'bench/card.sh --help'.\n" "$1" >&2
@@ -90,6 +91,8 @@ part_streams() {
 part_flow() {
     "$BUILD/weft" lab flow --device "${device/%cuda/cuda:0}" --seconds 100 --ms 30 --runs 2 --out "$out/flow" >"$record"
 }
+
+part_setquery() { bench/setquery/run.sh --device "$device" --threads "$threads" --record "$record"; }
 
 # ---- one after the other ------------------------------------------------------------------------------------
 
