@@ -136,8 +136,8 @@ static inline u32 flow_column_is_good_(const FlowPageColumn *line, u32 number, u
     return line->values % width == 0 && line->values <= frame_bytes && n_rows * width <= frame_bytes - line->values &&
            line->entries % 8 == 0 && line->entries <= frame_bytes &&
            n_pages * sizeof(FlowPageEntry) <= frame_bytes - line->entries &&
-           (line->bloom_bits & (line->bloom_bits - 1)) == 0 && bloom_bytes % 8 == 0 && bloom_bytes <= FLOW_PAGE_BYTES &&
-           line->blooms % 8 == 0 && line->blooms <= frame_bytes &&
+           (line->bloom_bits & (line->bloom_bits - 1)) == 0 && line->bloom_bits % 64 == 0 &&
+           bloom_bytes <= FLOW_PAGE_BYTES && line->blooms % 8 == 0 && line->blooms <= frame_bytes &&
            n_pages * bloom_bytes <= frame_bytes - line->blooms;
 }
 

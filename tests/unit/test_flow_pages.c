@@ -291,6 +291,13 @@ TEST(no_line_leads_out_of_its_frame)
         memcpy(lines, good, sizeof(good));
     }
     CHECK(n_good > 1000 && n_good < 190000);
+    // A filter is read word by word.  One of less than a word, at the frame's end, would be read beyond it.
+    for (u64 n_bits = 1; n_bits < 64; n_bits *= 2) {
+        lines[0].bloom_bits = n_bits, lines[0].blooms = length;
+        lines[0].check = flow_line_check_((const u64 *)&lines[0], 1);
+        CHECK(!flow_column_is_good_(&lines[0], 0, length));
+    }
+    memcpy(lines, good, sizeof(good));
 }
 
 // ---- operators ------------------------------------------------------------------------------------------------------
