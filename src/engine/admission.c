@@ -327,14 +327,17 @@ static void give_places(Admission *admission)
     for (Claim *claim = admission->waiting.first; claim; claim = claim->next) set_place(claim, ++position);
 }
 
-// Of one that came: behind all others it changes none of their places.
+// Of one that came, at once: behind all others it changes none of their places.
 static void find_place(Admission *admission, Claim *claim)
 {
+    int position = 1;
     if (!claim->next) {
         set_place(claim, admission->waiting.n_claims);
         return;
     }
     put_in_order(admission);
+    for (const Claim *other = admission->waiting.first; other != claim; other = other->next) position++;
+    set_place(claim, position);
     give_places(admission);
 }
 
