@@ -9,14 +9,14 @@
 
 #include "help.h"
 
-enum { N_STREAMS = 8, BUSY_MS = 300, REST_MS = 30, LONG_MS = 20000, N_ROWS = 3000, N_WIDE = 12000, WIDE_COLUMNS = 8 };
+enum { N_STREAMS = 8, BUSY_MS = 300, REST_MS = 30, LONG_MS = 60000, N_ROWS = 3000, N_WIDE = 12000, WIDE_COLUMNS = 8 };
 
 static const char *const long_one = "select sum(x.a * y.a) from t x join t y on x.b = y.b",
                          *const uploads = "select count(*) from u x join u y on x.b = y.b",
                          *const small = "select sum(a) from k";
 
 static void (*fail_at)(const char *call, int nth, int result), (*busy)(int ms), (*rests)(int ms), (*go_on)(void);
-static int (*n_stopped)(void);
+static int (*n_stopped)(void), (*has_come)(void);
 static weft_db      *db;
 static weft_session *x, *y, *z, *other_gpu, *cpu;
 
@@ -66,7 +66,7 @@ static weft_task *make_busy(int ms, int n)
 {
     busy(ms);
     weft_task *task = begin(x, long_one);
-    usleep(50000);
+    wait_for_launch(has_come, task);
     for (int i = 0; i < n; i++) must(z, small);
     return task;
 }
@@ -125,7 +125,8 @@ int main(void)
     *(void **)&go_on = fake ? dlsym(fake, "fake_cuda_go_on") : NULL;
     *(void **)&rests = fake ? dlsym(fake, "fake_cuda_rests") : NULL;
     *(void **)&n_stopped = fake ? dlsym(fake, "fake_cuda_stopped") : NULL;
-    if (!fail_at || !busy || !go_on || !rests || !n_stopped)
+    *(void **)&has_come = fake ? dlsym(fake, "fake_cuda_has_come") : NULL;
+    if (!fail_at || !busy || !go_on || !rests || !n_stopped || !has_come)
         return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (weft_open(NULL, &db, &error)) return 1;
     x = connect_alone(db, "cuda:0"), y = connect_alone(db, "cuda:0"), z = connect_alone(db, "cuda:0"),

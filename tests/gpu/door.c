@@ -8,7 +8,7 @@
 
 #include "help.h"
 
-enum { N_SMALL = 12, N_ROWS = 60000, OVERTAKING_MOST = 600, LONG_MS = 4000, N_MEANWHILE = 6 };
+enum { N_SMALL = 12, N_ROWS = 60000, OVERTAKING_MOST = 600, LONG_MS = 60000, N_MEANWHILE = 6 };
 
 // A large one takes 4.5 MB, a small one 182 kB: there is room for one of each, not for two small ones beside a large
 // one.
@@ -17,6 +17,7 @@ static const char
            *const small = "select g, sum(a) from t group by g order by 2, 1 limit 3";
 
 static void (*busy)(int ms), (*go_on)(void);
+static int (*has_come)(void);
 static weft_db      *db;
 static weft_session *cpu, *first, *second, *others[N_SMALL];
 static char         *right_small, *right_large;
@@ -80,7 +81,7 @@ static void check_others_go_on(void)
 {
     busy(LONG_MS);
     weft_task *long_one = begin(first, large);
-    usleep(100000);
+    wait_for_launch(has_come, long_one);
     weft_task *waits = begin(second, large);
     usleep(200000);
     for (int i = 0; i < N_MEANWHILE; i++) {
@@ -102,7 +103,8 @@ int main(void)
     char        counted[40];
     *(void **)&busy = fake ? dlsym(fake, "fake_cuda_busy") : NULL;
     *(void **)&go_on = fake ? dlsym(fake, "fake_cuda_go_on") : NULL;
-    if (!busy || !go_on) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    *(void **)&has_come = fake ? dlsym(fake, "fake_cuda_has_come") : NULL;
+    if (!busy || !go_on || !has_come) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (weft_open(NULL, &db, &error)) return 1;
     cpu = connect_alone(db, "cpu"), first = connect_alone(db, "cuda"), second = connect_alone(db, "cuda");
     fill();

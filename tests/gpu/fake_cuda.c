@@ -25,15 +25,15 @@
 // where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.
 // fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every third question
 // for an event so many microseconds, fake_cuda_entering_takes(200) the next thread that never had a context so many
-// milliseconds to get one, fake_cuda_launch_takes(200) the next launch so many milliseconds,
-// fake_cuda_busy(200) keeps its stream at work before it, until fake_cuda_go_on.  WEFT_FAKE_NVRTC_LOG is what a compile
-// leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever;
-// fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are two GPUs of compute
-// capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY
-// (bytes) say; WEFT_FAKE_CUDA_VERSION (12990) is the driver's and the compiler's.  WEFT_FAKE_CUDA_IDLE=ROWS,US has
-// a launch over a chunk of more rows do nothing for so many microseconds, one launch after the other, so that what is
-// left of queries over large tables is the host's part; their answers are wrong then.  Not covered: the words of cuda.h
-// itself (scripts/cuda-check compiles them, a GPU runs them).
+// milliseconds to get one, fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps
+// its stream at work before it; both end with fake_cuda_go_on.  fake_cuda_has_come() says whether that launch has come.
+// WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was
+// made so far, by whomever; fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are
+// two GPUs of compute capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and
+// WEFT_FAKE_CUDA_MEMORY (bytes) say; WEFT_FAKE_CUDA_VERSION (12990) is the driver's and the compiler's.
+// WEFT_FAKE_CUDA_IDLE=ROWS,US has a launch over a chunk of more rows do nothing for so many microseconds, one launch
+// after the other, so that what is left of queries over large tables is the host's part; their answers are wrong then.
+// Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #define _GNU_SOURCE                     // memfd_create
 #include "device/cuda_driver.h"
@@ -216,6 +216,15 @@ static _Atomic int launch_ms;
 CALL void fake_cuda_launch_takes(int ms);
 CALL void fake_cuda_launch_takes(int ms) { launch_ms = ms; }
 
+static _Atomic int n_go_ons;
+
+static void take_time(void)
+{
+    const int    ms = atomic_exchange(&launch_ms, 0), n_before = n_go_ons;
+    const double until = time_now_ms() + ms;
+    while (ms && n_go_ons == n_before && time_now_ms() < until) usleep(500);
+}
+
 // The stream of the next launch is at work for so long before it: what is handed to it waits, and so does who waits for
 // it; others go on.
 static _Atomic int busy_ms, rest_ms, n_stopped;
@@ -228,7 +237,11 @@ CALL void fake_cuda_go_on(void)
     pthread_mutex_lock(&lock);
     for (Stream *stream = streams; stream; stream = stream->next) stream->busy_until = 0;
     pthread_mutex_unlock(&lock);
+    n_go_ons++;
 }
+
+CALL int fake_cuda_has_come(void);     // the launch that was to take long, or to find its stream at work
+CALL int fake_cuda_has_come(void) { return !launch_ms && !busy_ms; }
 
 CALL void fake_cuda_rests(int ms);     // every stream, before a launch, after what comes before it
 CALL void fake_cuda_rests(int ms) { rest_ms = ms; }
@@ -1324,7 +1337,7 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_y, unsigned block_z, unsigned dynamic_shared, CuStream stream,
                         void **parameters, void **extra))
 {
-    usleep((useconds_t)atomic_exchange(&launch_ms, 0) * 1000);
+    take_time();
     ENTER("cuLaunchKernel");
     const bool is_sound = grid_x > 0 && grid_y > 0 && grid_y < 65536 && grid_z == 1 && block_x % 32 == 0 &&
                           block_x > 0 && block_x <= 1024 && block_y == 1 && block_z == 1 &&

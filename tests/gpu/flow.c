@@ -12,7 +12,7 @@
 #include "help.h"
 #include "weft_flow.h"
 
-enum { ITEMS = 1024, TEXT_BYTES = 400 };
+enum { ITEMS = 1024, TEXT_BYTES = 400, WAIT_MS = 60000 };  // the last: for what comes in milliseconds, mostly
 
 static void (*fail_at)(const char *call, int nth, int result);             // NULL: a real card
 static weft_error err;
@@ -341,17 +341,17 @@ static void publish(weft_publisher *publisher, int n)
 {
     for (int k = 0; k < n; k++) {
         weft_frame *frame;
-        ok(weft_publisher_take(publisher, 5000, &frame, &err), "an empty frame");
+        ok(weft_publisher_take(publisher, WAIT_MS, &frame, &err), "an empty frame");
         for (int i = 0; i < ITEMS; i++)
             ((int32_t *)frame->data)[i] = 1;
         frame->length = frame->capacity;
-        ok(weft_publisher_publish(publisher, frame, 5000, &err), "published");
+        ok(weft_publisher_publish(publisher, frame, WAIT_MS, &err), "published");
     }
 }
 
 static void wait_until(_Atomic int64_t *count, int64_t n)
 {
-    for (int i = 0; i < 5000 && *count < n; i++)
+    for (int i = 0; i < WAIT_MS && *count < n; i++)
         usleep(1000);
 }
 
@@ -369,13 +369,13 @@ static void leaves_when_idle_and_comes_back(void)
         publish(publisher, 5);
         wait_until(&sink.n_frames, 5 * times);
         expect(sink.n_frames == 5 * times, "frames come back after an idle time");
-        for (int i = 0; i < 3000 && weft_flow_gpu_counts(flow).is_running; i++)
+        for (int i = 0; i < WAIT_MS && weft_flow_gpu_counts(flow).is_running; i++)
             usleep(1000);
         expect(!weft_flow_gpu_counts(flow).is_running, "the kernel leaves when no frame comes");
         expect(weft_flow_gpu_counts(flow).left_idle >= times, "by itself");
     }
     weft_publisher_close(publisher);
-    ok(weft_flow_wait(flow, 10000, &err), "ends");
+    ok(weft_flow_wait(flow, WAIT_MS, &err), "ends");
     expect(sink.sum == 15 * ITEMS, "nothing is lost");
     weft_flow_free(flow);
 }
@@ -400,7 +400,7 @@ static void enters_while_it_runs(void)
     add(flow, late, sink_of(&second), NULL);
     wait_until(&second.n_frames, 50);
     weft_flow_stop(flow, WEFT_STOP_DRAIN);
-    ok(weft_flow_wait(flow, 20000, &err), "drained");
+    ok(weft_flow_wait(flow, WAIT_MS, &err), "drained");
     expect(first.n_frames == source.n_made && !first.has_gap, "the operator that was there loses no frame");
     expect(first.sum == sum_of(source.n_made, ITEMS, 1), "nor a number");
     expect(second.n_frames >= 50 && !second.has_gap, "the new one has all from then on");
@@ -423,7 +423,7 @@ static void memory_is_there_before(int64_t frame_bytes, int frames_max, int64_t 
     add(flow, out, sink_of(&sink), NULL);
     ok(weft_flow_start(flow, &err), "started");
     const weft_heap_counts before = weft_flow_heap_counts(flow, WEFT_SIDE_HOST);
-    ok(weft_flow_wait(flow, 20000, &err), "all frames were computed");
+    ok(weft_flow_wait(flow, WAIT_MS, &err), "all frames were computed");
     const weft_heap_counts after = weft_flow_heap_counts(flow, WEFT_SIDE_HOST);
     expect(sink.n_frames == 40 && !sink.has_gap, "and none is lost");
     if (bytes_max > 0) {
@@ -456,7 +456,7 @@ static void memory_grows_under_it(void)
                                             .context_bytes = sizeof(total), .side = WEFT_SIDE_DEVICE }, NULL);
     add(flow, in, copy_on_device(), out);
     add(flow, NULL, source_of(&source), in);
-    ok(weft_flow_wait(flow, 20000, &err), "memory grows while the kernel runs");
+    ok(weft_flow_wait(flow, WAIT_MS, &err), "memory grows while the kernel runs");
     expect(weft_flow_heap_counts(flow, WEFT_SIDE_HOST).buffers_grown > 4, "buffer after buffer");
     expect(total.n == 80 && total.gaps == 0, "nothing is lost meanwhile");
     weft_flow_free(flow);
@@ -495,7 +495,7 @@ static void stops_while_busy(weft_stop how)
     weft_flow *flow = start_copies(&source, &sink, 65536);
     wait_until(&sink.n_frames, 20);
     weft_flow_stop(flow, how);
-    ok(weft_flow_wait(flow, 20000, &err), "stopped while busy");
+    ok(weft_flow_wait(flow, WAIT_MS, &err), "stopped while busy");
     expect(!sink.has_gap, "without a gap");
     expect(how == WEFT_STOP_NOW || sink.n_frames == source.n_made, "drained to the last frame");
     weft_flow_free(flow);
@@ -513,7 +513,7 @@ static void operator_stops(void)
     ok(weft_flow_start(flow, &err), "started");
     wait_until(&sink.n_frames, 20);
     weft_operator_stop(op);
-    for (int i = 0; i < 5000 && !weft_operator_count(op).has_ended; i++)
+    for (int i = 0; i < WAIT_MS && !weft_operator_count(op).has_ended; i++)
         usleep(1000);
     expect(weft_operator_count(op).has_ended, "one operator is taken out");
     weft_flow_free(flow);
@@ -544,10 +544,10 @@ static void an_output_is_closed(void)
     weft_operator *op = add(flow, in, (weft_operator_options){ .name = "late", .tile_c = late_text,
                                                                .side = WEFT_SIDE_DEVICE }, out);
     ok(weft_flow_start(flow, &err), "started");
-    for (int i = 0; i < 20000 && weft_operator_count(op).rounds < 2; i++)
+    for (int i = 0; i < WAIT_MS && weft_operator_count(op).rounds < 2; i++)
         usleep(1000);                                       // the second finds no room
     weft_topic_close(out);
-    for (int i = 0; i < 5000 && !weft_operator_count(op).has_ended; i++)
+    for (int i = 0; i < WAIT_MS && !weft_operator_count(op).has_ended; i++)
         usleep(1000);
     expect(weft_operator_count(op).has_ended, "the operator ends");
     for (; n < MOST && weft_publisher_take(publisher, 0, &frames[n], NULL) == WEFT_OK; n++)
@@ -755,7 +755,7 @@ static void the_card_is_lost(void)
     weft_flow *flow = start_copies(&source, &sink, 4096);
     wait_until(&sink.n_frames, 50);
     fail_at("cuEventQuery", -1, LOST);
-    const weft_status status = weft_flow_wait(flow, 20000, &err);
+    const weft_status status = weft_flow_wait(flow, WAIT_MS, &err);
     expect(status == WEFT_DEVICE_FAILED && strstr(err.message, "(CUDA_ERROR_FAKE, 700)"), "a lost card ends the flow");
     expect(!sink.has_gap, "what came before is right");
     weft_flow_free(flow);

@@ -87,6 +87,12 @@ static inline weft_task *begin(weft_session *session, const char *sql)
     return task;
 }
 
+// Until the launch of TASK has come that is to take long (fake_cuda_has_come), or TASK has failed before it.
+static inline void wait_for_launch(int (*has_come)(void), weft_task *task)
+{
+    for (int ms = 0; ms < 60000 && !has_come() && !weft_is_done(task); ms++) usleep(1000);
+}
+
 // A table (a, b, c, d) of so many rows, by a file; every seventh c is NULL.
 static inline void write_csv(const char *path, int n_rows)
 {

@@ -9,7 +9,7 @@
 
 #include "help.h"
 
-enum { COMPILE_MS = 1500, BUSY_MS = 20000 };
+enum { COMPILE_MS = 1500, BUSY_MS = 60000 };
 
 #define EXPLAINED "explain analyze select sum(a) from t"
 #define ENOUGH    "268435456"
@@ -17,7 +17,7 @@ enum { COMPILE_MS = 1500, BUSY_MS = 20000 };
 
 static void (*fail_at)(const char *call, int nth, int result), (*compile_takes)(int ms), (*busy)(int ms),
     (*go_on)(void);
-static int (*count)(const char *call);
+static int (*count)(const char *call), (*has_come)(void);
 
 static weft_db      *db;
 static weft_session *asking, *other;
@@ -76,7 +76,7 @@ static void test_others_are_at_work(void)
     open_all(ENOUGH, "");
     busy(BUSY_MS);
     weft_task *task = begin(other, "select max(a) from t");
-    usleep(100000);
+    wait_for_launch(has_come, task);
     check_says("% of the nominal 1024)", "while others are at work");
     check(!weft_is_done(task), "the other one is at work", "it was done");
     go_on();
@@ -121,7 +121,8 @@ int main(void)
     *(void **)&busy = fake ? dlsym(fake, "fake_cuda_busy") : NULL;
     *(void **)&go_on = fake ? dlsym(fake, "fake_cuda_go_on") : NULL;
     *(void **)&count = fake ? dlsym(fake, "fake_cuda_count") : NULL;
-    if (!fail_at || !compile_takes || !busy || !go_on || !count)
+    *(void **)&has_come = fake ? dlsym(fake, "fake_cuda_has_come") : NULL;
+    if (!fail_at || !compile_takes || !busy || !go_on || !count || !has_come)
         return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (!mkdtemp(cache)) return puts("failed: no temporary folder"), 1;
     setenv("WEFT_GPU_WAIT", "on", 1);

@@ -89,7 +89,7 @@ static int comes_straight(Db made, const char *table)
     char sql[100];
     int  straight = 0;
     snprintf(sql, sizeof sql, "explain analyze select sum(a), sum(b), sum(c) from %s", table);
-    for (int i = 0; i < 300 && !straight; i++) {
+    for (int i = 0; i < 12000 && !straight; i++) {
         char *text = answer(made.session, sql);
         straight = strstr(text, "(100 % from pinned columns)") != NULL;
         free(text);
