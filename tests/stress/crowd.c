@@ -107,7 +107,7 @@ static void end_call(Crowd *crowd, Sitting *sitting)
     weft_result *result;
     weft_error error;
     if (call->cancelled_at != 0 && !call->is_timed)
-        add_latency(crowd->stress, call->seen_at - call->cancelled_at);
+        add_latency(crowd->stress, call);
     const weft_status status = weft_wait(call->task, &result, &error);
     crowd->n_in_flight--;
     if (status == WEFT_OK && !sitting->sets_timeout)

@@ -137,6 +137,8 @@ typedef struct Call {
     char *sql;
     int from;                                 // batches that were committed when it began
     double cancel_at, cancelled_at, seen_at;  // ms; 0: never, not yet; seen: running
+    double work_at;  // work_ms() when it was cancelled
+    double latency;  // from the cancel until it was seen running last
     bool may_be_cancelled, is_timed;
 } Call;
 
@@ -152,7 +154,7 @@ void call_fail(Stress *stress, const Call *call, const char *what, Text *why);  
 // Is this what it should have come to?  Counts it.
 void call_judge(Stress *stress, const Call *call, weft_status status, const weft_result *result,
                 const weft_error *error);
-void add_latency(Stress *stress, double ms);
+void add_latency(Stress *stress, const Call *call);
 
 // Memory, and threads for submitted queries, that run out now and then.
 typedef struct Faults {
