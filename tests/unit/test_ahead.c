@@ -86,11 +86,11 @@ TEST(a_column_comes_when_it_is_asked_for)
         for (int column = 0; column < N_COLUMNS; column++)     // opening reads headers alone
             CHECK(share_in_memory(chunk, column) < 0.5);
         ahead_ask(ahead, chunk, 1);
-        for (int i = 0; i < 1000 && share_in_memory(chunk, 1) < 1; i++)
+        for (int i = 0; i < 6000 && share_in_memory(chunk, 1) < 1; i++)
             usleep(10000);
         CHECK(share_in_memory(chunk, 1) == 1);
         CHECK(share_in_memory(chunk, 3) < 0.5);
-        for (int i = 0; i < 1000 && !chunk_is_verified(chunk, 1); i++)
+        for (int i = 0; i < 6000 && !chunk_is_verified(chunk, 1); i++)
             usleep(10000);
         CHECK(chunk_is_verified(chunk, 1));
         CHECK(!chunk_is_verified(chunk, 3));
@@ -217,7 +217,7 @@ TEST(a_scan_reads_ahead)
         print_message("files stay in memory here: nothing can be seen\n");
     } else {
         run(session, "select b from t limit 1", &error);
-        for (int i = 0; i < 1000 && !chunk_is_verified(table->chunks[3], 1); i++)
+        for (int i = 0; i < 6000 && !chunk_is_verified(table->chunks[3], 1); i++)
             usleep(10000);
         CHECK(chunk_is_verified(table->chunks[3], 1));         // the fourth
         CHECK(!chunk_is_verified(table->chunks[N_CHUNKS - 1], 1));

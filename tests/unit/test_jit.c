@@ -434,7 +434,7 @@ TEST(code_of_a_query_is_compiled_before_that_of_several_unless_that_is_wanted_of
         for (int n = 0; n < (i == 0 ? 4 : is_for_several ? 0 : 1); n++)   // the first even where its thread starts late
             jit_improve(jit, codes[i]);
     }
-    for (double end = time_now_ms() + 20000; n_done < N && time_now_ms() < end; usleep(2000))
+    for (double end = time_now_ms() + 120000; n_done < N && time_now_ms() < end; usleep(2000))
         for (int i = 0; i < N; i++) {
             JitTier tier;
             bool is_known = !code_function(codes[i], &tier) || tier != TIER_CC;
@@ -491,7 +491,7 @@ TEST(free_does_not_wait_for_the_compiler)
     jit_improve(jit, code);
     double begin = time_now_ms();
     int child = 0;
-    while (!child && time_now_ms() - begin < 10000) {       // until it runs
+    while (!child && time_now_ms() - begin < 60000) {       // until it runs
         FILE *file = fopen(test_path("slow-cc.pid"), "r");
         if (file && fscanf(file, "%d", &child) != 1)
             child = 0;
@@ -502,8 +502,8 @@ TEST(free_does_not_wait_for_the_compiler)
     CHECK(child > 0);
     begin = time_now_ms();
     jit_free(jit);
-    CHECK(time_now_ms() - begin < 2000);
-    for (int i = 0; i < 1000 && kill(child, 0) == 0; i++)   // what the compiler had started is gone as well
+    CHECK(time_now_ms() - begin < 50000);                   // it would take 100 s
+    for (int i = 0; i < 60000 && kill(child, 0) == 0; i++)   // what the compiler had started is gone as well
         usleep(1000);
     char path[64], state = 'Z';
     snprintf(path, sizeof(path), "/proc/%d/stat", child);
@@ -815,7 +815,7 @@ TEST(a_compiler_that_hangs_is_killed_and_not_tried_again)
         double begin = time_now_ms();
         CHECK_HAS(get_notice(jit, JIT_CC, TIER_TCC), "did not end within 0.3 s");
         double first = time_now_ms() - begin;
-        CHECK(first >= 300 && first < 5000);
+        CHECK(first >= 300 && first < 50000);
         begin = time_now_ms();
         Code *code;
         const char *notice;
