@@ -91,6 +91,7 @@ static Desk open_desk(void)
     ask(desk.session, "set threads = 1");
     ask(desk.session, "set device = cuda");
     for (int ms = 0; ms < 60000 && calls_seen() < N_STARTS; ms++) usleep(1000);
+    usleep(100000);                    // what it compiled is loaded
     fail_at("nvrtcCompileProgram", 0, 0);
     return desk;
 }
