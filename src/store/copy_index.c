@@ -12,12 +12,31 @@
 //
 // In the text format the same is done with the bytes that a backslash escapes.  Only csv with an escape character other
 // than the quote goes byte by byte.
+//
+// Which of the ends are of rows is found afterwards: mostly every n-th, and one look at each shows whether they are.
+//
+// CPUs with AVX2 compare 32 bytes with an instruction, and find and count bits with others.  The compiler may use these
+// in functions for such CPUs only, so the loop is there twice.
 
 #include "store/copy_int.h"
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+static bool is_careful;
+
+void copy_set_careful(bool careful)
+{
+    is_careful = careful;
+}
+
+bool copy_is_careful(void)
+{
+    return is_careful;
+}
 
 typedef u8  Bytes16 __attribute__((vector_size(16)));
 typedef u64 Words2 __attribute__((vector_size(16)));
@@ -25,6 +44,7 @@ typedef u64 Words2 __attribute__((vector_size(16)));
 // ---- 64 bytes at a time ---------------------------------------------------------------------------------------------
 
 typedef struct ByteMatches { u64 ends, lines, special; } ByteMatches;
+typedef struct WantedBytes { char delimiter, special; } WantedBytes;
 
 #if defined(__SSE2__)
 
@@ -72,8 +92,10 @@ static inline bool is_any(const Bytes16 matched[4])
     return (words[0] | words[1]) != 0;
 }
 
-static inline ByteMatches match_64(const char *bytes, Bytes16 delimiter, Bytes16 newline, Bytes16 special)
+INLINE ByteMatches match_64(const char *bytes, WantedBytes wanted)
 {
+    const Bytes16 delimiter = all_bytes(wanted.delimiter), newline = all_bytes('\n');
+    const Bytes16 special = all_bytes(wanted.special);
     Bytes16 lines[4], ends[4], specials[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
@@ -86,8 +108,32 @@ static inline ByteMatches match_64(const char *bytes, Bytes16 delimiter, Bytes16
     return (ByteMatches){ bits_of(ends), bits_of(lines), is_any(specials) ? bits_of(specials) : 0 };
 }
 
+#if defined(__x86_64__)
+
+#define FOR_AVX2 __attribute__((target("avx2,bmi,popcnt")))
+
+FOR_AVX2 static inline u64 bits_of_32(__m256i low, __m256i high)
+{
+    return (u32)_mm256_movemask_epi8(low) | (u64)(u32)_mm256_movemask_epi8(high) << 32;
+}
+
+FOR_AVX2 static inline ByteMatches match_64_avx2(const char *bytes, WantedBytes wanted)
+{
+    const __m256i delimiter = _mm256_set1_epi8(wanted.delimiter), newline = _mm256_set1_epi8('\n');
+    const __m256i special = _mm256_set1_epi8(wanted.special);
+    const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)bytes);
+    const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(bytes + 32));
+    const __m256i low_lines = _mm256_cmpeq_epi8(low, newline), high_lines = _mm256_cmpeq_epi8(high, newline);
+    const __m256i low_ends = _mm256_or_si256(low_lines, _mm256_cmpeq_epi8(low, delimiter));
+    const __m256i high_ends = _mm256_or_si256(high_lines, _mm256_cmpeq_epi8(high, delimiter));
+    const u64 specials = bits_of_32(_mm256_cmpeq_epi8(low, special), _mm256_cmpeq_epi8(high, special));
+    return (ByteMatches){ bits_of_32(low_ends, high_ends), bits_of_32(low_lines, high_lines), specials };
+}
+
+#endif
+
 // Bit i tells whether an odd number of quotes came up to and with byte i.
-static inline u64 inside_quotes(u64 quotes)
+INLINE u64 inside_quotes(u64 quotes)
 {
     for (int shift = 1; shift < 64; shift *= 2)
         quotes ^= quotes << shift;
@@ -95,7 +141,7 @@ static inline u64 inside_quotes(u64 quotes)
 }
 
 // The bytes behind an unescaped backslash.  *IS_ESCAPED goes from word to word.
-static inline u64 escaped_bytes(u64 backslashes, bool *is_escaped)
+INLINE u64 escaped_bytes(u64 backslashes, bool *is_escaped)
 {
     u64 escaped = *is_escaped;
     backslashes &= ~escaped;
@@ -109,32 +155,16 @@ static inline u64 escaped_bytes(u64 backslashes, bool *is_escaped)
     return escaped;
 }
 
-static inline u32 lowest_bit(u64 bits)
-{
-    return bits ? (u32)__builtin_ctzll(bits) : 64;
-}
-
 // Four at a time without asking how many there are; what is written too much is overwritten or never read.
-static inline void put_ends(u32 *to, u64 bits, int n_bits, u32 offset)
+INLINE void put_ends(u32 *to, u64 bits, int n_bits, u32 offset)
 {
     for (int done = 0; done < n_bits; done += 4) {
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
-            to[done + i] = offset + lowest_bit(bits);
+            to[done + i] = offset + (u32)__builtin_ctzll(bits | (u64)1 << 63);
             bits &= bits - 1;
         }
     }
-}
-
-// The places of the new lines among the ends, of which N_BEFORE came before.  Returns where the next goes.
-static inline u32 *put_rows(u32 *to, ByteMatches found, u32 n_before)
-{
-    while (found.lines) {
-        u64 line = found.lines & -found.lines;
-        *to++ = n_before + (u32)__builtin_popcountll(found.ends & (line - 1));
-        found.lines &= found.lines - 1;
-    }
-    return to;
 }
 
 // Takes away what is data, and goes on from word to word.
@@ -143,7 +173,7 @@ typedef struct DataState {
     bool is_escaped;                   // text: the next byte is
 } DataState;
 
-static void drop_data(FieldIndex *index, const CopyOptions *options, DataState *state, ByteMatches *found)
+INLINE void drop_data(FieldIndex *index, const CopyOptions *options, DataState *state, ByteMatches *found)
 {
     u64 is_data;
     if (options->csv) {
@@ -158,15 +188,14 @@ static void drop_data(FieldIndex *index, const CopyOptions *options, DataState *
     found->lines &= ~is_data;
 }
 
-static void index_words(FieldIndex *index, const CopyBlock *block, const CopyOptions *options)
+INLINE void index_words(FieldIndex *index, const CopyBlock *block, const CopyOptions *options,
+                        ByteMatches (*match)(const char *bytes, WantedBytes wanted))
 {
-    Bytes16 delimiter = all_bytes(options->delimiter);
-    Bytes16 newline = all_bytes('\n');
-    Bytes16 special = all_bytes(options->csv ? options->quote : '\\');
+    const WantedBytes wanted = { options->delimiter, options->csv ? options->quote : '\\' };
     DataState state = { 0, false };
-    u32 n_ends = 0, *row_end = index->row_ends;
+    u32 n_ends = 0, n_rows = 0;
     for (size_t at = 0; at < block->length; at += 64) {
-        ByteMatches found = match_64(block->bytes + at, delimiter, newline, special);
+        ByteMatches found = match(block->bytes + at, wanted);
         if (block->length - at < 64) {
             u64 in_block = ((u64)1 << (block->length - at)) - 1;
             found = (ByteMatches){ found.ends & in_block, found.lines & in_block, found.special & in_block };
@@ -175,12 +204,71 @@ static void index_words(FieldIndex *index, const CopyBlock *block, const CopyOpt
             drop_data(index, options, &state, &found);
         int n_found = __builtin_popcountll(found.ends);
         put_ends(index->ends + n_ends, found.ends, n_found, (u32)at);
-        row_end = put_rows(row_end, found, n_ends);
         n_ends += (u32)n_found;
+        n_rows += (u32)__builtin_popcountll(found.lines);
     }
     index->n_ends = n_ends;
-    index->n_rows = (u32)(row_end - index->row_ends);
-    index->n_newlines += index->n_rows;
+    index->n_rows = n_rows;
+    index->n_newlines += n_rows;
+}
+
+static void index_words_anywhere(FieldIndex *index, const CopyBlock *block, const CopyOptions *options)
+{
+    index_words(index, block, options, match_64);
+}
+
+#if defined(__x86_64__)
+
+FOR_AVX2 static void index_words_avx2(FieldIndex *index, const CopyBlock *block, const CopyOptions *options)
+{
+    index_words(index, block, options, match_64_avx2);
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+}
+
+#else
+
+static bool has_avx2(void) { return false; }
+#define index_words_avx2 index_words_anywhere
+
+#endif
+
+// ---- rows -----------------------------------------------------------------------------------------------------------
+
+// Whether each row has as many fields as the first, which then tells where all of them end.  There are as many new
+// lines among the ends as rows, so when each N-th is one no other is.
+static bool put_even_rows(FieldIndex *index, const char *bytes)
+{
+    u32 n = 0;
+    while (n < index->n_ends && bytes[index->ends[n]] != '\n')
+        n++;
+    n++;
+    if (index->n_ends != (u64)index->n_rows * n)
+        return false;
+    const u32 *ends = index->ends + n - 1;
+    bool is_even = true, has_returns = n == 1;              // of one column there may be nothing before a new line
+    for (u32 row = 0; row < index->n_rows; row++, ends += n) {
+        index->row_ends[row] = row * n + n - 1;
+        is_even &= bytes[*ends] == '\n';
+        has_returns |= bytes[*ends - (n > 1)] == '\r';
+    }
+    index->has_returns = has_returns || !is_even;
+    index->fields_per_row = is_even ? n : 0;
+    return is_even;
+}
+
+static void put_rows(FieldIndex *index, const char *bytes)
+{
+    if (index->n_rows == 0 || (!copy_is_careful() && put_even_rows(index, bytes)))
+        return;
+    u32 *to = index->row_ends;
+    for (u32 i = 0; i < index->n_ends; i++)
+        if (bytes[index->ends[i]] == '\n')
+            *to++ = i;
+    ASSERT(to == index->row_ends + index->n_rows);
 }
 
 // ---- byte by byte ---------------------------------------------------------------------------------------------------
@@ -197,8 +285,7 @@ static void index_bytes(FieldIndex *index, const CopyBlock *block, const CopyOpt
         is_escaped = is_inside && byte == options->escape && !is_escaped;
         if (is_inside || (byte != options->delimiter && byte != '\n'))
             continue;
-        if (byte == '\n')
-            index->row_ends[index->n_rows++] = index->n_ends;
+        index->n_rows += byte == '\n';
         index->ends[index->n_ends++] = (u32)at;
     }
 }
@@ -235,12 +322,16 @@ weft_status copy_index_block(FieldIndex *index, const CopyBlock *block, const Co
     index->ends[-1] = UINT32_MAX;
     index->row_ends = (u32 *)(void *)index->rows_memory.bytes + 1;
     index->row_ends[-1] = UINT32_MAX;
-    index->n_ends = index->n_rows = index->n_newlines = 0;
+    index->n_ends = index->n_rows = index->n_newlines = index->fields_per_row = 0;
     index->has_special = false;
+    index->has_returns = true;
     if (options->csv && options->quote != options->escape)
         index_bytes(index, block, options);
+    else if (has_avx2() && !copy_is_careful())
+        index_words_avx2(index, block, options);
     else
-        index_words(index, block, options);
+        index_words_anywhere(index, block, options);
+    put_rows(index, block->bytes);
     index->is_whole = index->n_ends > 0 && index->ends[index->n_ends - 1] == block->length - 1;
     return WEFT_OK;
 }

@@ -57,8 +57,10 @@ typedef struct FieldIndex {
     u32      *ends;                    // offset of the delimiter or new line behind each field; ends[-1] + 1 is 0
     u32      *row_ends;                // for each row the place of its last field in ENDS; row_ends[-1] + 1 is 0
     u32       n_ends, n_rows;
+    u32       fields_per_row;          // 0: not all rows have the same number
     u32       n_newlines;              // also those inside quotes and behind a backslash
     bool      has_special;             // a quote (csv) or a backslash (text) somewhere in the block
+    bool      has_returns;             // a row may end in "\r\n"
     bool      is_whole;                // false: the block ends inside quotes, or behind a backslash
     CopySpace ends_memory, rows_memory;
 } FieldIndex;
@@ -140,5 +142,8 @@ void        copy_hint(const CopyOptions *options, const CopyBlock *block, int n_
 // ---- for tests ------------------------------------------------------------------------------------------------------
 
 void copy_set_block_bytes(size_t bytes);                   // how much is read at once; 0: the default
+// Without the fast ways: what copy_index.c has for any CPU, and value_parse() for all but text.
+void copy_set_careful(bool is_careful);
+bool copy_is_careful(void);
 
 #endif

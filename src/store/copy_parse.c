@@ -5,7 +5,8 @@
 // else (NULL, blanks, exponents, escapes, nonsense) goes the slow way through value_parse(), which makes the messages.
 //
 // Text is looked up in a small cache per column and worker before the shared dictionary is asked: most text columns of
-// large tables have few values.  Values of up to 16 bytes are compared as two words.
+// large tables have few values.  Values of up to 16 bytes are compared as two words.  Dates are mostly that of the row
+// before, so that is compared first.
 //
 // The first bad row wins.  A column is parsed only up to the first row that an earlier step found bad, so what is found
 // later is always the better answer.
@@ -14,6 +15,7 @@
 #include "store/store_int.h"
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define APART __attribute__((noinline))                     // a loop alone, which has all registers for itself
 
 enum { CACHE_ENTRIES = 1024 };
 
@@ -91,7 +93,7 @@ static inline u64 combine_digits(u64 values)
 // One to eight digits.  Shifting the word up puts zeros before the first digit.
 static inline bool parse_8_digits(const char *bytes, size_t n, u64 *number)
 {
-    u64 values = (load_8(bytes) ^ 0x3030303030303030u) << (64 - 8 * n);
+    u64 values = (load_8(bytes) ^ 0x3030303030303030u) << (-8 * n & 63);
     *number = combine_digits(values);
     return are_digits(values);
 }
@@ -147,29 +149,29 @@ static Numbers numbers_of(const CopyParser *parser, int number)
                         .row_ends = parser->row_ends,
                         .quote = parser->options->quote,
                         .has_quotes = parser->has_quotes,
-                        .has_returns = number == parser->n_fields - 1 };
+                        .has_returns = number == parser->n_fields - 1 && parser->index.has_returns };
     numbers.is_bare = !numbers.has_quotes && !numbers.has_returns;
     return numbers;
 }
 
 // A quote in the middle is no digit, so taking off the outer ones is enough.
-static FieldText bare_number(Numbers numbers, FieldText text)
+static FieldText bare_number(const Numbers *numbers, FieldText text)
 {
-    if (numbers.has_returns && text.length > 0 && text.bytes[text.length - 1] == '\r')
+    if (numbers->has_returns && text.length > 0 && text.bytes[text.length - 1] == '\r')
         text.length--;
-    if (numbers.has_quotes && text.length >= 2 && text.bytes[0] == numbers.quote &&
-        text.bytes[text.length - 1] == numbers.quote)
+    if (numbers->has_quotes && text.length >= 2 && text.bytes[0] == numbers->quote &&
+        text.bytes[text.length - 1] == numbers->quote)
         text = (FieldText){ text.bytes + 1, text.length - 2 };
     return text;
 }
 
-static inline FieldText number_at(Numbers numbers, u32 row)
+static inline FieldText number_at(const Numbers *numbers, u32 row)
 {
-    u32 place = numbers.row_ends[(ptrdiff_t)row - 1] + 1;
-    const u32 *ends = numbers.ends + place;
+    u32 place = numbers->row_ends[(ptrdiff_t)row - 1] + 1;
+    const u32 *ends = numbers->ends + place;
     u32 start = ends[-1] + 1;
-    FieldText text = { numbers.bytes + start, ends[0] - start };
-    return LIKELY(numbers.is_bare) ? text : bare_number(numbers, text);
+    FieldText text = { numbers->bytes + start, ends[0] - start };
+    return LIKELY(numbers->is_bare) ? text : bare_number(numbers, text);
 }
 
 static inline bool is_null_text(const CopyParser *parser, FieldText raw)
@@ -266,6 +268,9 @@ static weft_status parse_slowly(CopyParser *parser, int number, u32 row, Error *
 }
 
 // ---- columns, the fast way: each returns the first bad row, or the number of rows -----------------------------------
+//
+// Runs of usual fields are taken by loops apart, which call nothing: in one that may call the slow way the compiler
+// keeps half of what it needs in memory.  They stop at the first field that is not usual.
 
 typedef u32 ParseColumn(CopyParser *parser, int number, Error *err);
 
@@ -280,14 +285,45 @@ static bool parse_long_integer(FieldText text, i64 *value)
     return true;
 }
 
+// The field of a row where nothing is to be taken off.  BEFORE: the place of the last field of the row before.
+static inline FieldText bare_at(const char *bytes, const u32 *ends, u32 before)
+{
+    const u32 place = before + 1, start = ends[(ptrdiff_t)place - 1] + 1;
+    return (FieldText){ bytes + start, ends[place] - start };
+}
+
+// One to eight digits from row ROW on.
+APART static u32 parse_short_integers(const Numbers *numbers, u32 row, u32 n_rows, i64 *values)
+{
+    const char *bytes = numbers->bytes;
+    const u32 *ends = numbers->ends, *row_ends = numbers->row_ends - 1;
+    for (; row < n_rows; row++) {
+        FieldText text = bare_at(bytes, ends, row_ends[row]);
+        u64 digits;
+        if (text.length - 1 >= 8 || !parse_8_digits(text.bytes, text.length, &digits))
+            break;
+        values[row] = (i64)digits;
+    }
+    return row;
+}
+
+enum { FEW_ROWS = 8, MANY_ROWS = 256 };
+
 static u32 parse_integers(CopyParser *parser, int number, Error *err)
 {
     const Field *field = &parser->fields[number];
-    Numbers numbers = numbers_of(parser, number);
+    const Numbers numbers = numbers_of(parser, number);
     i64 *values = field->i, min = field->min, max = field->max;
-    u32 n_rows = parser->n_rows;
+    u32 n_rows = parser->n_rows, next_run = numbers.is_bare && max >= 99999999 ? 0 : n_rows;
     for (u32 row = 0; row < n_rows; row++) {
-        FieldText text = number_at(numbers, row);
+        if (row >= next_run) {
+            const u32 first = row;
+            row = parse_short_integers(&numbers, row, n_rows, values);
+            if (row == n_rows)
+                break;
+            next_run = row - first < FEW_ROWS ? row + MANY_ROWS : row + 1;
+        }
+        FieldText text = number_at(&numbers, row);
         u64 digits;
         if (LIKELY(text.length - 1 < 8 && parse_8_digits(text.bytes, text.length, &digits) && digits <= (u64)max)) {
             values[row] = (i64)digits;
@@ -320,9 +356,9 @@ static inline bool parse_decimal(const Field *field, FieldText text, u64 *value)
 static u32 parse_decimals(CopyParser *parser, int number, Error *err)
 {
     const Field *field = &parser->fields[number];
-    Numbers numbers = numbers_of(parser, number);
+    const Numbers numbers = numbers_of(parser, number);
     for (u32 row = 0; row < parser->n_rows; row++) {
-        FieldText text = number_at(numbers, row);
+        FieldText text = number_at(&numbers, row);
         bool is_negative = text.length > 0 && text.bytes[0] == '-';
         FieldText unsigned_text = { text.bytes + is_negative, text.length - is_negative };
         u64 value;
@@ -365,10 +401,10 @@ static bool parse_float(FieldText text, bool is_real, double *value)
 static u32 parse_floats(CopyParser *parser, int number, Error *err)
 {
     const Field *field = &parser->fields[number];
-    Numbers numbers = numbers_of(parser, number);
+    const Numbers numbers = numbers_of(parser, number);
     bool is_real = field->type.kind == TYPE_REAL;
     for (u32 row = 0; row < parser->n_rows; row++) {
-        if (LIKELY(parse_float(number_at(numbers, row), is_real, &field->f[row])))
+        if (LIKELY(parse_float(number_at(&numbers, row), is_real, &field->f[row])))
             continue;
         if (parse_slowly(parser, number, row, err))
             return row;
@@ -399,64 +435,117 @@ static bool parse_date(FieldText text, i64 *days)
     return true;
 }
 
+// The date of the row before, as it is written and as days.  All its bytes are in the words, some in both.
+typedef struct DateBefore { u64 begin, end; i64 days; } DateBefore;
+
+#define NO_DATE_BEFORE { 0, UINT64_MAX, 0 }                 // no bytes are both
+
+static inline bool is_same_date(const DateBefore *before, const char *bytes)
+{
+    return load_8(bytes) == before->begin && load_8(bytes + 2) == before->end;
+}
+
+static bool parse_other_date(const char *bytes, DateBefore *before)
+{
+    if (!parse_date((FieldText){ bytes, 10 }, &before->days))
+        return false;
+    before->begin = load_8(bytes);
+    before->end = load_8(bytes + 2);
+    return true;
+}
+
 static u32 parse_dates(CopyParser *parser, int number, Error *err)
 {
     const Field *field = &parser->fields[number];
-    Numbers numbers = numbers_of(parser, number);
+    const Numbers numbers = numbers_of(parser, number);
+    DateBefore before = NO_DATE_BEFORE;
     for (u32 row = 0; row < parser->n_rows; row++) {
-        if (LIKELY(parse_date(number_at(numbers, row), &field->i[row])))
-            continue;
-        if (parse_slowly(parser, number, row, err))
+        FieldText text = number_at(&numbers, row);
+        if (LIKELY(text.length == 10 && (is_same_date(&before, text.bytes) || parse_other_date(text.bytes, &before))))
+            field->i[row] = before.days;
+        else if (parse_slowly(parser, number, row, err))
             return row;
     }
     return parser->n_rows;
 }
 
-static bool clock_digits(const char *bytes, int most, i64 *number)
+// HH:MM:SS.  After the exclusive or, a digit is its value and a colon is 0; adding brings what is more than 2, 9 or 5
+// in its place to the top bit.  All pairs of digits become numbers at once.
+static inline bool parse_clock(const char *bytes, i64 *seconds)
 {
-    int tens = bytes[0] - '0', ones = bytes[1] - '0';
-    *number = tens * 10 + ones;
-    return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 && *number <= most;
+    u64 values = load_8(bytes) ^ 0x30303A30303A3030u;
+    u64 is_odd = (values + 0x767A7F767A7F767Du) | values;
+    u64 pairs = values * 10 + (values >> 8);
+    i64 hour = (i64)(pairs & 0xFF);
+    *seconds = (hour * 60 + (i64)(pairs >> 24 & 0xFF)) * 60 + (i64)(pairs >> 48 & 0xFF);
+    return (is_odd & 0x8080808080808080u) == 0 && hour < 24;
+}
+
+// What is behind the seconds: nothing, or a point with up to six digits.
+static bool parse_fraction(FieldText text, i64 *micros)
+{
+    static const i64 units[] = { 1000000, 100000, 10000, 1000, 100, 10, 1 };
+    u64 digits = 0;
+    if (text.length > 7 || text.bytes[0] != '.')
+        return false;
+    if (text.length > 1 && !parse_8_digits(text.bytes + 1, text.length - 1, &digits))
+        return false;
+    *micros = (i64)digits * units[text.length - 1];
+    return true;
 }
 
 // YYYY-MM-DD HH:MM:SS, with up to six digits behind a point or without.
-static bool parse_timestamp(FieldText text, i64 *micros)
+static inline bool parse_timestamp(FieldText text, DateBefore *before, i64 *micros)
 {
-    i64 days, hour, minute, second, fraction = 0, unit = 100000;
-    if (text.length < 19 || text.length > 26 || (text.bytes[10] != ' ' && text.bytes[10] != 'T') ||
-        text.bytes[13] != ':' || text.bytes[16] != ':' || !parse_date((FieldText){ text.bytes, 10 }, &days))
+    i64 seconds, fraction = 0;
+    if (text.length < 19 || (text.bytes[10] != ' ' && text.bytes[10] != 'T') ||
+        !parse_clock(text.bytes + 11, &seconds))
         return false;
-    if (!clock_digits(text.bytes + 11, 23, &hour) || !clock_digits(text.bytes + 14, 59, &minute) ||
-        !clock_digits(text.bytes + 17, 59, &second) || (text.length > 19 && text.bytes[19] != '.'))
+    if (!is_same_date(before, text.bytes) && !parse_other_date(text.bytes, before))
         return false;
-    for (size_t i = 20; i < text.length; i++, unit /= 10) {
-        if (text.bytes[i] < '0' || text.bytes[i] > '9')
-            return false;
-        fraction += unit * (text.bytes[i] - '0');
-    }
-    *micros = days * DAY_MICROS + ((hour * 60 + minute) * 60 + second) * 1000000 + fraction;
+    if (text.length > 19 && !parse_fraction((FieldText){ text.bytes + 19, text.length - 19 }, &fraction))
+        return false;
+    *micros = before->days * DAY_MICROS + seconds * 1000000 + fraction;
     return true;
+}
+
+APART static u32 parse_usual_timestamps(const Numbers *numbers, u32 row, u32 n_rows, DateBefore before, i64 *values)
+{
+    const char *bytes = numbers->bytes;
+    const u32 *ends = numbers->ends, *row_ends = numbers->row_ends - 1;
+    for (; row < n_rows; row++) {
+        FieldText text = bare_at(bytes, ends, row_ends[row]);
+        i64 seconds;
+        if (text.length != 19 || text.bytes[10] != ' ' || !is_same_date(&before, text.bytes) ||
+            !parse_clock(text.bytes + 11, &seconds))
+            break;
+        values[row] = before.days * DAY_MICROS + seconds * 1000000;
+    }
+    return row;
 }
 
 static u32 parse_timestamps(CopyParser *parser, int number, Error *err)
 {
     const Field *field = &parser->fields[number];
-    Numbers numbers = numbers_of(parser, number);
-    for (u32 row = 0; row < parser->n_rows; row++) {
-        if (LIKELY(parse_timestamp(number_at(numbers, row), &field->i[row])))
-            continue;
-        if (parse_slowly(parser, number, row, err))
+    const Numbers numbers = numbers_of(parser, number);
+    DateBefore before = NO_DATE_BEFORE;
+    u32 n_rows = parser->n_rows;
+    for (u32 row = 0; row < n_rows; row++) {
+        if (!LIKELY(parse_timestamp(number_at(&numbers, row), &before, &field->i[row])) &&
+            parse_slowly(parser, number, row, err))
             return row;
+        if (numbers.is_bare)
+            row = parse_usual_timestamps(&numbers, row + 1, n_rows, before, field->i) - 1;
     }
-    return parser->n_rows;
+    return n_rows;
 }
 
 static u32 parse_booleans(CopyParser *parser, int number, Error *err)
 {
     const Field *field = &parser->fields[number];
-    Numbers numbers = numbers_of(parser, number);
+    const Numbers numbers = numbers_of(parser, number);
     for (u32 row = 0; row < parser->n_rows; row++) {
-        FieldText text = number_at(numbers, row);
+        FieldText text = number_at(&numbers, row);
         char byte = text.bytes[0];
         bool is_true = byte == 't' || byte == '1';
         if (LIKELY(text.length == 1 && (is_true || byte == 'f' || byte == '0')))
@@ -527,13 +616,18 @@ static weft_status cache_miss(const Field *field, CacheEntry *slot, CacheEntry k
     return WEFT_OK;
 }
 
-static inline weft_status code_of(const Field *field, FieldText text, i64 *code, Error *err)
+static inline CacheEntry *cache_slot(const Field *field, const CacheEntry *key)
+{
+    u64 words = key->word0 ^ key->word1 * 0x9E3779B97F4A7C15u;
+    words ^= words >> 32;                                   // what differs in the last bytes only must differ here, too
+    u64 hash = (words + key->length_plus_one) * 0xD6E8FEB86659FD93u;
+    return (CacheEntry *)(void *)field->cache.bytes + 2 * (hash >> 32) % CACHE_ENTRIES;
+}
+
+static weft_status code_of(const Field *field, FieldText text, i64 *code, Error *err)
 {
     CacheEntry key = cache_key(text);
-    u64 words = key.word0 ^ key.word1 * 0x9E3779B97F4A7C15u;
-    words ^= words >> 32;                                   // what differs in the last bytes only must differ here, too
-    u64 hash = (words + key.length_plus_one) * 0xD6E8FEB86659FD93u;
-    CacheEntry *slot = (CacheEntry *)(void *)field->cache.bytes + 2 * (hash >> 32) % CACHE_ENTRIES;
+    CacheEntry *slot = cache_slot(field, &key);
     for (int i = 0; i < 2; i++) {
         if (LIKELY(cache_matches(&slot[i], &key, text))) {
             *code = slot[i].code;
@@ -566,21 +660,46 @@ static weft_status parse_text(CopyParser *parser, Field *field, FieldText raw, u
     return code_of(field, clean, &field->i[row], err);
 }
 
+// Texts of up to eight bytes, or of 9 to 16, that are where their hash says.
+APART static u32 find_short_texts(const Numbers *texts, u32 row, u32 n_rows, size_t null_length, const Field *field)
+{
+    const char *bytes = texts->bytes;
+    const u32 *ends = texts->ends, *row_ends = texts->row_ends - 1;
+    i64 *codes = field->i;
+    for (; row < n_rows; row++) {
+        FieldText text = bare_at(bytes, ends, row_ends[row]);
+        if (text.length > 16 || text.length == null_length)
+            break;
+        const CacheEntry key = cache_key(text), *slot = cache_slot(field, &key);
+        if (slot->word0 != key.word0 || slot->length_plus_one != key.length_plus_one || slot->word1 != key.word1)
+            break;
+        codes[row] = slot->code;
+    }
+    return row;
+}
+
+// Texts that may be NULL by their length go the other way, as do all of a column that wants a change or a check.
 static u32 parse_texts(CopyParser *parser, int number, Error *err)
 {
     Field *field = &parser->fields[number];
-    for (u32 row = 0; row < parser->n_rows; row++) {
+    const Numbers texts = numbers_of(parser, number);
+    const bool may_run = texts.is_bare && parser->is_plain && !copy_is_careful() &&
+                         !type_is_uuid(field->type) && !type_text_length(field->type);
+    u32 n_rows = parser->n_rows;
+    for (u32 row = 0; row < n_rows; row++) {
+        if (may_run && (row = find_short_texts(&texts, row, n_rows, parser->null_length, field)) == n_rows)
+            break;
         if (parse_text(parser, field, raw_field(parser, row, number), row, err))
             return row;
     }
-    return parser->n_rows;
+    return n_rows;
 }
 
 static ParseColumn *column_parser(const CopyParser *parser, Type type)
 {
     if (type.kind == TYPE_TEXT)
         return parse_texts;
-    if (parser->is_null_odd || type.kind == TYPE_NUMERIC)
+    if (parser->is_null_odd || type.kind == TYPE_NUMERIC || copy_is_careful())
         return parse_all_slowly;
     switch ((TypeKind)type.kind) {
     case TYPE_BOOLEAN:
@@ -693,6 +812,8 @@ static void check_tail(const CopyParser *parser, CopyProblem *problem)
 static void check_rows(CopyParser *parser, CopyProblem *problem)
 {
     Error err = { 0 };
+    if (parser->index.fields_per_row == (u32)parser->n_fields && parser->n_fields > 1)
+        return;
     for (u32 row = 0; row < parser->n_rows; row++) {
         if (LIKELY(check_row(parser, row, &err) == WEFT_OK))
             continue;

@@ -38,6 +38,7 @@ static void close_fixture(Fixture *fixture)
     store_close(fixture->store);
     pool_free(fixture->pool);
     copy_set_block_bytes(0);
+    copy_set_careful(false);
     CHECK_INT(fixture->budget.used, 0);
 }
 
@@ -910,4 +911,152 @@ TEST(copy_keeps_to_the_length_of_a_column)
     CHECK(strstr(fixture.err.message, "line 2"));
     CHECK_STATUS(copy_text(&fixture, "ab  c\n", text_options()), WEFT_TEXT_TOO_LONG);
     close_fixture(&fixture);
+}
+
+// ---- the fast ways against the careful one --------------------------------------------------------------------------
+
+static const ColumnDef all_kinds[] = {
+    { "moment", { .kind = TYPE_TIMESTAMP }, false },    { "number", { .kind = TYPE_INTEGER }, false },
+    { "day", { .kind = TYPE_DATE }, false },            { "word", { .kind = TYPE_TEXT }, false },
+    { "large", { .kind = TYPE_BIGINT }, false },        { "small", { .kind = TYPE_SMALLINT }, false },
+    { "price", { TYPE_DECIMAL, 12, 2 }, false },        { "is_so", { .kind = TYPE_BOOLEAN }, false },
+    { "size", { .kind = TYPE_DOUBLE }, false },         { "last", { .kind = TYPE_TEXT }, false },
+};
+enum { N_KINDS = COUNT_OF(all_kinds), N_GOOD = 12, N_BAD = 8 };
+
+// Of each column what is usual and what is at the edge of it; then what must be refused, or is far from usual.
+static const char *const good_fields[N_KINDS][N_GOOD] = {
+    { "2026-01-01 00:00:00", "2026-01-01 23:59:59", "2026-01-01T09:08:07", "2026-01-02 10:20:30",
+      "2026-01-01 00:00:00.5", "2026-01-01 12:00:00.123456", "2026-01-01 12:00:00.000001", "0001-01-01 00:00:00",
+      "9999-12-31 23:59:59.999999", "2024-02-29 19:09:59", "", "2026-01-01 01:01:01" },
+    { "0", "7", "12", "123", "12345678", "99999999", "100000000", "2147483647", "-2147483648", "-1", "00000012", "" },
+    { "2026-01-01", "2026-01-01", "2026-01-02", "2024-02-29", "1999-12-31", "0001-01-01", "9999-12-31", "1970-01-01",
+      "2026-01-01", "2026-10-01", "", "2000-02-29" },
+    { "a", "bc", "def", "12345678", "123456789", "1234567890abcdef", "1234567890abcdefg", "\xc3\xa4", "place 01",
+      "place 02", "", "place 10" },
+    { "1", "99999999", "123456789", "1234567890123456", "12345678901234567", "9223372036854775807",
+      "-9223372036854775808", "-12345678", "-123456789", "0", "", "00000000000000001" },
+    { "0", "1", "99", "32767", "-32768", "-1", "00001", "12345", "007", "-0", "", "10000" },
+    { "0.00", "1.25", "-1.25", "12345678.90", "12345678.9", "9999999999.99", "5", "-5", ".5", "1.", "", "0.005" },
+    { "t", "f", "1", "0", "true", "false", "yes", "no", "on", "off", "", "T" },
+    { "0", "1.5", "-2.25", "123456789012345", "1e10", "0.1", "-0", ".5", "5.", "1234567.25", "", "3.14159265358979" },
+    { "x", "yy", "12345678", "abcdefghijklmnop", "abcdefghijklmnopq", "\xe2\x82\xac", "z", "z", "z", "a b", "", "q" },
+};
+static const char *const bad_fields[N_KINDS][N_BAD] = {
+    { "2026-01-01 24:00:00", "2026-01-01 23:59:60", "2026-02-30 00:00:00", "2026-01-01 24:00:01",
+      "2026-01-01 00:00:00.", "2026-01-01 00:00:00.1234567", "2026-01-01 0:00:00", " 2026-01-01 00:00:00 " },
+    { "2147483648", "-2147483649", "+5", " 5", "5 ", "1a", "12345:78", "-" },
+    { "2026-02-29", "2026-13-01", "2026-00-01", "2026-01-32", "26-01-01", "2026/01/01", "0000-01-01", "2026-1-1" },
+    { "\xff", "\xc3", "a\xe2\x82", "\\N", "NULL", "\x01", "abcdefgh\xff", "12345678901234567\x80" },
+    { "9223372036854775808", "-9223372036854775809", "99999999999999999999", "1_000", "1e3", "+1", " 1", "1-" },
+    { "32768", "-32769", "99999", "1.0", "+1", "12345678", "123456789", " 1" },
+    { "10000000000", "9999999999.995", "1.2.3", "1,5", "1e2", "+1.25", "NaN", "-" },
+    { "2", "tru", "F", "ON", " t", "maybe", "tt", "of" },
+    { "1e400", "NaN", "inf", "1.2.3", "0x10", "1234567890123456", "-", "1e" },
+    { "\xff", "\xc3", "a\xe2\x82", "\\N", "NULL", "\x01", "abcdefgh\xff", "12345678901234567\x80" },
+};
+
+static u32 draw(u32 *state, u32 n)
+{
+    *state = *state * 1664525 + 1013904223;
+    return (*state >> 8) % n;
+}
+
+// Mostly one field again and again, as in real files, so that runs of usual ones are long.
+static void add_random_field(Text *text, u32 *state, int column, u32 bad_in, bool may_quote)
+{
+    const u32 kind = draw(state, 4) ? draw(state, 3) : draw(state, N_GOOD);
+    const bool is_bad = draw(state, 2000) < bad_in, is_quoted = may_quote && draw(state, 8) == 0;
+    text_add(text, is_quoted ? "\"%s\"" : "%s",
+             is_bad ? bad_fields[column][draw(state, N_BAD)] : good_fields[column][kind]);
+}
+
+static void make_random_rows(Text *text, u32 *state, char delimiter)
+{
+    const u32 n_rows = draw(state, 300), bad_in = draw(state, 3) ? 0 : 4;
+    const bool may_quote = draw(state, 3) == 0 && delimiter == ',', has_returns = draw(state, 4) == 0;
+    const u32 odd_rows = draw(state, 8) ? 0 : 3;
+    text_clear(text);
+    text_add(text, "%s", "");
+    for (u32 row = 0; row < n_rows; row++) {
+        const bool is_odd = draw(state, 300) < odd_rows;
+        for (int column = 0; column < N_KINDS + is_odd; column++) {
+            if (column > 0)
+                text_add(text, "%c", delimiter);
+            add_random_field(text, state, column % N_KINDS, bad_in, may_quote);
+        }
+        text_add(text, has_returns || is_odd ? "\r\n" : "\n");
+    }
+}
+
+// What the table holds then, or what was said; to be freed.
+static char *copied_one_way(const char *path, CopyOptions options, bool is_careful, size_t bytes)
+{
+    Fixture fixture = make_fixture(1);
+    open_store(&fixture, all_kinds, N_KINDS);
+    copy_set_block_bytes(bytes);
+    copy_set_careful(is_careful);
+    const weft_status status = copy_file(&fixture, path, options);
+    Text text = { 0 };
+    text_add(&text, "%d %s %llu %s\n%s", (int)status, fixture.err.message,
+             (unsigned long long)fixture.figures.n_rejected, fixture.figures.first_rejected, table_text(&fixture));
+    close_fixture(&fixture);
+    return text.bytes;
+}
+
+TEST(copy_fast_ways_agree_with_the_careful_one)
+{
+    u32 state = 12345, n_right = 0, n_refused = 0;
+    Text text = { 0 };
+    for (int round = 0; round < 300; round++) {
+        CopyOptions options = round % 3 ? csv_options() : text_options();
+        options.ignores_errors = round % 5 == 0;
+        make_random_rows(&text, &state, options.delimiter);
+        const char *path = write_file("random.txt", text.bytes, text.length);
+        const size_t bytes = draw(&state, 2) ? 0 : 500 + draw(&state, 5000);
+        char *quick = copied_one_way(path, options, false, bytes);
+        char *careful = copied_one_way(path, options, true, bytes);
+        CHECK_STR(quick, careful);
+        n_right += quick[0] == '0';
+        n_refused += quick[0] != '0';
+        free(quick), free(careful);
+    }
+    CHECK(n_right > 100 && n_refused > 30);                 // both were seen
+    text_free(&text);
+}
+
+// Eight bytes of which a wrong one lies in each place, and every byte that may stand there.
+TEST(copy_fast_ways_see_every_wrong_byte)
+{
+    static const char *const rows[] = { "2026-01-01 14:34:56", "12345678", "2026-01-01" };
+    static const int columns[] = { 0, 1, 2 };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        const ColumnDef pair[] = { all_kinds[columns[i]], { "word", { .kind = TYPE_TEXT }, false } };
+        const size_t length = strlen(rows[i]);
+        Text text = { 0 };
+        for (size_t at = 0; at < length; at++) {
+            for (int byte = 1; byte < 256; byte++) {
+                if (byte == '\n' || byte == ',' || byte == '"')
+                    continue;
+                text_clear(&text);
+                text_add(&text, "%s,a\n%s,b\n%s,c\n", rows[i], rows[i], rows[i]);
+                text.bytes[length + 3 + at] = (char)byte;
+                const char *path = write_file("byte.txt", text.bytes, text.length);
+                char *said[2];
+                for (int way = 0; way < 2; way++) {
+                    Fixture fixture = make_fixture(1);
+                    open_store(&fixture, pair, 2);
+                    copy_set_careful(way == 1);
+                    Text seen = { 0 };
+                    const weft_status status = copy_file(&fixture, path, csv_options());
+                    text_add(&seen, "%d %s\n%s", (int)status, fixture.err.message, table_text(&fixture));
+                    close_fixture(&fixture);
+                    said[way] = seen.bytes;
+                }
+                CHECK_STR(said[0], said[1]);
+                free(said[0]), free(said[1]);
+            }
+        }
+        text_free(&text);
+    }
 }
