@@ -9,6 +9,10 @@
 // steps over slices.  A whole slice brings its statistics along; of a part they are measured again, since they must be
 // exact: plans rest on them as proofs.
 
+#ifndef __clang__
+#pragma GCC optimize("O3")                                  // for the vectors; clang makes them anyway
+#endif
+
 #include <math.h>
 
 #include "store/store_int.h"
