@@ -57,7 +57,8 @@ typedef struct CopyRun {
     pthread_mutex_t mutex;             // guards all below
     Arena       *arena;
     const char  *path;                 // for messages
-    CopyStream      *input;
+    CopyStream      *input;            // NULL: lines are copied
+    size_t       n_taken;              // bytes of these that are in blocks
     bool         is_at_end;
     int          n_fields;
     CopySpace    carry;                // the begin of a line that the block before left over
@@ -218,6 +219,40 @@ static void skip_mark(CopyBlock *block)
     }
 }
 
+// Up to the last line end of about a block's bytes, with something behind it; or all that is left.
+static weft_status measure_lines(CopyRun *copy, const char *bytes, size_t n_left, size_t *end, Error *err)
+{
+    LineScan scan = { 0 };
+    for (size_t length = block_bytes; length < n_left; length *= 2) {
+        copy_scan_lines(&scan, copy->options, bytes, length);
+        *end = scan.end;
+        if (scan.end > 0)
+            return WEFT_OK;
+        if (length > LINE_BYTES_MAX)
+            return fail(err, WEFT_TOO_LONG, -1, "a line is longer than %d MiB", LINE_BYTES_MAX >> 20);
+    }
+    *end = n_left;
+    copy->is_at_end = true;
+    return WEFT_OK;
+}
+
+// The next of the lines in memory, where they lie.
+static weft_status take_lines(CopyRun *copy, CopyBlock *block, Error *err)
+{
+    char *bytes = copy->lines->bytes + copy->n_taken;
+    size_t end;
+    TRY(measure_lines(copy, bytes, copy->lines->length - copy->n_taken, &end, err));
+    copy->n_taken += end;
+    if (copy->is_at_end && !is_line_end(copy->options, bytes, end))
+        bytes[end++] = '\n';
+    block->bytes = bytes;
+    block->length = end;
+    block->is_last = copy->is_at_end && copy->lines->is_end;
+    if (block->sequence == 0 && !copy->lines->is_continued)
+        skip_mark(block);
+    return WEFT_OK;
+}
+
 // The next block, of length 0 at the end of the file.
 static weft_status read_block(CopyRun *copy, CopySpace *space, CopyBlock *block, Error *err)
 {
@@ -225,6 +260,8 @@ static weft_status read_block(CopyRun *copy, CopySpace *space, CopyBlock *block,
     *block = (CopyBlock){ .sequence = (u64)copy->n_blocks };
     if (copy->is_at_end)
         return WEFT_OK;
+    if (copy->lines)
+        return take_lines(copy, block, err);
     TRY(copy_space_reserve(space, block_capacity(copy), copy->budget, err));
     if (copy->n_carried > 0)
         memcpy(space->bytes, copy->carry.bytes, copy->n_carried);
@@ -235,8 +272,8 @@ static weft_status read_block(CopyRun *copy, CopySpace *space, CopyBlock *block,
         space->bytes[end++] = '\n';                         // the last line may lack it
     block->bytes = space->bytes;
     block->length = end;
-    block->is_last = copy->is_at_end && (!copy->lines || copy->lines->is_end);
-    if (block->sequence == 0 && !(copy->lines && copy->lines->is_continued))
+    block->is_last = copy->is_at_end;
+    if (block->sequence == 0)
         skip_mark(block);
     return WEFT_OK;
 }
@@ -255,8 +292,10 @@ static void note_problem(CopyRun *copy, const CopyProblem *problem)
 
 static void show_progress(CopyRun *copy)
 {
+    if (!copy->progress)
+        return;
     const u64 size = stream_size(copy->input), offset = stream_offset(copy->input);
-    if (copy->progress && size > 0)
+    if (size > 0)
         *copy->progress = (int)(999.0 * (double)MIN_OF(offset, size) / (double)size);
 }
 
@@ -425,7 +464,9 @@ static weft_status map_fields(const CopyRun *copy, int **columns, int *n_fields,
 
 static int count_workers(const CopyRun *copy, const Pool *pool)
 {
-    u64 n_blocks = stream_is_plain_file(copy->input) ? stream_size(copy->input) / block_bytes + 1 : INT32_MAX;
+    u64 n_blocks = copy->lines                         ? copy->lines->length / block_bytes + 1
+                   : stream_is_plain_file(copy->input) ? stream_size(copy->input) / block_bytes + 1
+                                                       : INT32_MAX;
     return (int)MIN_OF((u64)pool_size(pool), n_blocks);
 }
 
@@ -451,6 +492,8 @@ static void start_workers(CopyRun *copy, const int *columns, int n_workers)
         rows->options = copy->options;
         rows->budget = copy->budget;
         rows->parser = copy_parser_new(copy->arena, copy->table, parsed, columns, copy->n_fields, copy->budget);
+        if (copy->lines)
+            copy_parser_swap(rows->parser, &copy->lines->memory[i]);
         if (copy->options->json)
             rows->json = copy_json_new(copy->arena, copy->table, columns, copy->n_fields, copy->budget);
     }
@@ -460,7 +503,7 @@ static weft_status open_files(CopyRun *copy, const char *path, Error *err)
 {
     const CopyOptions *options = copy->options;
     if (copy->lines)
-        return stream_open_bytes(path, copy->lines->bytes, copy->lines->length, &copy->input, err);
+        return WEFT_OK;
     TRY(stream_open_read(path, options->is_std ? options->fd : -1, copy->cancel, &copy->input, err));
     return options->reject_path ? stream_open_write(options->reject_path, -1, &copy->reject_file, err) : WEFT_OK;
 }
@@ -475,6 +518,8 @@ static weft_status copy_all(CopyRun *copy, Pool *pool, const char *path, Error *
     start_workers(copy, columns, n_workers);
     pool_run(pool, n_workers, copy_blocks, copy);
     for (int i = 0; i < n_workers; i++) {
+        if (copy->lines)
+            copy_parser_swap(copy->workers[i].rows.parser, &copy->lines->memory[i]);
         copy_rows_free(&copy->workers[i].rows);
         copy_space_free(&copy->workers[i].space, copy->budget);
     }

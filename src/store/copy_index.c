@@ -295,8 +295,11 @@ static void index_bytes(FieldIndex *index, const CopyBlock *block, const CopyOpt
 // Each lane is flipped by each quote in it.
 bool copy_is_odd(const char *bytes, size_t length, char quote)
 {
+    const char *first = memchr(bytes, quote, length);       // mostly there is none
+    if (!first)
+        return false;
     Bytes16 quotes = all_bytes(quote), lanes = all_bytes(0);
-    size_t at = 0;
+    size_t at = (size_t)(first - bytes);
     for (; at + 16 <= length; at += 16) {
         Bytes16 piece;
         memcpy(&piece, bytes + at, 16);

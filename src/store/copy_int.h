@@ -18,6 +18,7 @@ typedef struct CopySpace { char *bytes; size_t capacity; } CopySpace;
 weft_status copy_space_reserve(CopySpace *space, size_t capacity, Budget *budget, Error *err);
 weft_status copy_space_grow(CopySpace *space, size_t capacity, size_t n_kept, Budget *budget, Error *err);
 void        copy_space_free(CopySpace *space, Budget *budget);
+void        copy_space_swap(CopySpace *a, CopySpace *b);
 
 // ---- a block: whole lines of the file -------------------------------------------------------------------------------
 
@@ -38,10 +39,15 @@ typedef struct LineScan {
 // Goes on with the bytes behind those that were scanned.  All zero: at the begin of a line.
 void copy_scan_lines(LineScan *scan, const CopyOptions *options, const char *bytes, size_t length);
 
-// Lines in memory as (a part of) the file.
+// What a worker has of memory, for the next that needs it: large memory is expensive to get, clear and give back.
+typedef struct CopyMemory { CopySpace ends, row_ends, values; } CopyMemory;
+
+// Lines in memory as (a part of) the file.  They are parsed where they lie; behind them there is room for BLOCK_PADDING
+// bytes.
 typedef struct CopyLines {
-    const char *bytes;
+    char       *bytes;
     size_t      length;
+    CopyMemory *memory;                // of as many workers as the pool has
     u64         n_before;              // new lines of the file before these
     bool        is_continued, is_end;  // there are lines before; there are none behind
 } CopyLines;
@@ -96,6 +102,7 @@ CopyParser *copy_parser_new(Arena *arena, const Table *table, const CopyOptions 
 void        copy_parser_free(CopyParser *parser);          // its large memory; the rest lives in the arena
 // On failure PROBLEM tells the first bad line of the block, and of that line the first bad field.
 weft_status copy_parser_run(CopyParser *parser, const CopyBlock *block, CopyProblem *problem);
+void        copy_parser_swap(CopyParser *parser, CopyMemory *memory);      // its memory for that
 const ColumnInput *copy_parser_columns(const CopyParser *parser, u32 *n_rows);
 u32         copy_parser_newlines(const CopyParser *parser);       // in the last block
 const FieldIndex *copy_parser_index(const CopyParser *parser);    // of the last block

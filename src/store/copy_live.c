@@ -214,7 +214,7 @@ typedef struct LiveCopy {
     double          spent_ms;          // by the last commit, once its rows were parsed
 } LiveCopy;
 
-static weft_status commit_lines(LiveCopy *copy, const char *bytes, size_t length, u64 n_newlines, u64 *durable,
+static weft_status commit_lines(LiveCopy *copy, char *bytes, size_t length, u64 n_newlines, u64 *durable,
                                 Error *err)
 {
     Append *append;
@@ -304,6 +304,15 @@ static weft_status run_reader(LiveCopy *copy, LiveReader *reader, const LiveComm
     return status;
 }
 
+static void free_memory(LiveCopy *copy)
+{
+    for (int i = 0; i < pool_size(copy->pool); i++) {
+        copy_space_free(&copy->lines.memory[i].ends, copy->budget);
+        copy_space_free(&copy->lines.memory[i].row_ends, copy->budget);
+        copy_space_free(&copy->lines.memory[i].values, copy->budget);
+    }
+}
+
 weft_status copy_live(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,
                       const CopyOptions *options, const LiveCommits *commits, CopyFigures *figures, Error *err)
 {
@@ -313,10 +322,14 @@ weft_status copy_live(Store *store, Pool *pool, Budget *budget, const char *tabl
     int fd;
     *figures = (CopyFigures){ 0 };
     TRY(open_pipe(path, options, &fd, err));
+    Arena *arena = arena_new(NULL, "live copy");
+    copy.lines.memory = arena_array(arena, CopyMemory, pool_size(pool));
     copy.options.is_std = false;
     weft_status status = stream_open_read(path, fd, &reader.stop, &reader.input, err);
     if (!status)
         status = run_reader(&copy, &reader, commits, err);
+    free_memory(&copy);
+    arena_free(arena);
     stream_close(reader.input);
     if (!options->is_std)
         close(fd);

@@ -964,6 +964,15 @@ CopyParser *copy_parser_new(Arena *arena, const Table *table, const CopyOptions 
     return parser;
 }
 
+// Must not be called while the values are used.
+void copy_parser_swap(CopyParser *parser, CopyMemory *memory)
+{
+    copy_space_swap(&parser->index.ends_memory, &memory->ends);
+    copy_space_swap(&parser->index.rows_memory, &memory->row_ends);
+    copy_space_swap(&parser->values, &memory->values);
+    parser->capacity = 0;                                   // the columns have no place in it yet
+}
+
 void copy_parser_free(CopyParser *parser)
 {
     for (int number = 0; number < parser->n_fields; number++)

@@ -29,3 +29,10 @@ void copy_space_free(CopySpace *space, Budget *budget)
     mem_free(budget, space->bytes, space->capacity);
     *space = (CopySpace){ 0 };
 }
+
+void copy_space_swap(CopySpace *a, CopySpace *b)
+{
+    const CopySpace before = *a;
+    *a = *b;
+    *b = before;
+}

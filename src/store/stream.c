@@ -24,7 +24,6 @@ struct CopyStream {
     StreamPacking  packing;
     u64      size, offset;
     const _Atomic bool *cancel;
-    const char *memory;                // bytes in memory instead of a file
     char    *buffer;                   // packed bytes
     size_t   n_buffer, at;             // of them, and how many are used
     bool     is_at_end;                // of the file
@@ -100,7 +99,7 @@ static void take_back(CopyStream *stream)
     ZSTD_freeDStream(stream->unzstd);
     ZSTD_freeCStream(stream->zstd);
     free(stream->buffer);
-    if (!stream->is_borrowed && !stream->memory)
+    if (!stream->is_borrowed)
         file_close(&stream->file);
 }
 
@@ -159,29 +158,8 @@ weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cance
     return status;
 }
 
-weft_status stream_open_bytes(const char *name, const char *bytes, size_t length, CopyStream **out, Error *err)
-{
-    TRY(stream_new(name, -1, out, err));
-    (*out)->memory = bytes;
-    (*out)->packing = PACKED_NOT;
-    (*out)->is_regular = true;
-    (*out)->size = length;
-    return WEFT_OK;
-}
-
-static weft_status read_memory(CopyStream *stream, char *to, size_t length, size_t *n_read)
-{
-    *n_read = MIN_OF(length, stream->size - stream->offset);
-    memcpy(to, stream->memory + stream->offset, *n_read);
-    stream->offset += *n_read;
-    stream->is_at_end = *n_read == 0;
-    return WEFT_OK;
-}
-
 static weft_status read_some(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err)
 {
-    if (stream->memory)
-        return read_memory(stream, to, length, n_read);
     for (;;) {
         struct pollfd waiting = { .fd = stream->file.fd, .events = POLLIN };
         if (stream->cancel && *stream->cancel)

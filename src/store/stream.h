@@ -22,8 +22,6 @@ weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cance
 weft_status stream_read(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err);
 // What there is, at most LENGTH bytes; waits until there is something.  0: the end.
 weft_status stream_read_some(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err);
-// Bytes in memory, which stay the caller's, as a plain file; NAME is for messages.
-weft_status stream_open_bytes(const char *name, const char *bytes, size_t length, CopyStream **out, Error *err);
 bool        stream_is_plain_file(const CopyStream *stream);      // a regular file that is not compressed
 u64         stream_size(const CopyStream *stream);               // of a regular file, as it lies there; else 0
 u64         stream_offset(const CopyStream *stream);             // bytes of it that were read

@@ -1,6 +1,8 @@
 // test_copy.c - text files into tables: every form, every error with its line, and the same whatever the block size and
 // the number of workers.
 
+#define _GNU_SOURCE                                         // F_SETPIPE_SZ
+
 #include <fcntl.h>
 #include <pthread.h>
 
@@ -987,16 +989,49 @@ static void make_random_rows(Text *text, u32 *state, char delimiter)
         }
         text_add(text, has_returns || is_odd ? "\r\n" : "\n");
     }
+    if (n_rows > 0 && draw(state, 2))
+        text->bytes[--text->length] = '\0';                 // the last line does not end
 }
 
+static void ignore_commit(void *context, u64 n_durable)
+{
+}
+
+static bool nobody_waits(void *context)
+{
+    return false;
+}
+
+// The same through a pipe that holds all of it, so that there is one commit.
+static weft_status copy_pipe(Fixture *fixture, const char *path, const Text *text, CopyOptions options)
+{
+    _Atomic bool cancel = false;
+    const LiveCommits commits = { .commit_ms = 60000, .cancel = &cancel, .committed = ignore_commit,
+                                  .is_awaited = nobody_waits };
+    int fds[2];
+    CHECK(pipe(fds) == 0 && fcntl(fds[1], F_SETPIPE_SZ, 1 << 20) > 0);
+    CHECK(write(fds[1], text->bytes, text->length) == (ssize_t)text->length);
+    close(fds[1]);
+    error_clear(&fixture->err);
+    options.is_std = true;
+    options.fd = fds[0];
+    const weft_status status = copy_live(fixture->store, fixture->pool, &fixture->budget, "t", path, &options, &commits,
+                                         &fixture->figures, &fixture->err);
+    close(fds[0]);
+    return status;
+}
+
+typedef enum CopyWay { WAY_QUICK, WAY_CAREFUL, WAY_PIPE } CopyWay;
+
 // What the table holds then, or what was said; to be freed.
-static char *copied_one_way(const char *path, CopyOptions options, bool is_careful, size_t bytes)
+static char *copied_one_way(const char *path, const Text *rows, CopyOptions options, CopyWay way, size_t bytes)
 {
     Fixture fixture = make_fixture(1);
     open_store(&fixture, all_kinds, N_KINDS);
     copy_set_block_bytes(bytes);
-    copy_set_careful(is_careful);
-    const weft_status status = copy_file(&fixture, path, options);
+    copy_set_careful(way == WAY_CAREFUL);
+    const weft_status status = way == WAY_PIPE ? copy_pipe(&fixture, path, rows, options)
+                                               : copy_file(&fixture, path, options);
     Text text = { 0 };
     text_add(&text, "%d %s %llu %s\n%s", (int)status, fixture.err.message,
              (unsigned long long)fixture.figures.n_rejected, fixture.figures.first_rejected, table_text(&fixture));
@@ -1014,12 +1049,14 @@ TEST(copy_fast_ways_agree_with_the_careful_one)
         make_random_rows(&text, &state, options.delimiter);
         const char *path = write_file("random.txt", text.bytes, text.length);
         const size_t bytes = draw(&state, 2) ? 0 : 500 + draw(&state, 5000);
-        char *quick = copied_one_way(path, options, false, bytes);
-        char *careful = copied_one_way(path, options, true, bytes);
+        char *quick = copied_one_way(path, &text, options, WAY_QUICK, bytes);
+        char *careful = copied_one_way(path, &text, options, WAY_CAREFUL, bytes);
+        char *live = copied_one_way(path, &text, options, WAY_PIPE, bytes);
         CHECK_STR(quick, careful);
+        CHECK_STR(live, careful);
         n_right += quick[0] == '0';
         n_refused += quick[0] != '0';
-        free(quick), free(careful);
+        free(quick), free(careful), free(live);
     }
     CHECK(n_right > 100 && n_refused > 30);                 // both were seen
     text_free(&text);
