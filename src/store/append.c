@@ -377,6 +377,15 @@ static weft_status add_rows(Append *append, u64 sequence, const ColumnInput *inp
     return make_full_chunks(append, err);
 }
 
+weft_status append_take_piece(Append *append, StoredChunk *piece, Error *err)
+{
+    ASSERT(append->n_active == 0 && !append->waiting);
+    append->n_active_most++;                                // some thread has made it
+    piece->sequence = append->next_sequence;
+    TRY(add_piece(append, piece, err));
+    return make_full_chunks(append, err);
+}
+
 weft_status append_rows(Append *append, u64 sequence, const ColumnInput *inputs, u32 n_rows, Error *err)
 {
     Error reason;

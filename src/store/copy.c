@@ -48,7 +48,8 @@ typedef struct CopyRun {
     const CopyOptions *options;
     const CopyLines *lines;            // that are copied instead of a file; NULL: a file is
     Budget       *budget;
-    Append       *append;
+    Append       *append;              // NULL: rows become PIECES
+    StoredChunk  *pieces;              // in order
     const Table  *table;
     _Atomic int  *progress;
     _Atomic bool *cancel;
@@ -367,6 +368,30 @@ static void finish_block(CopyRun *copy, CopyWorker *worker, const CopyBlock *blo
     pthread_mutex_unlock(&copy->mutex);
 }
 
+static void insert_piece(CopyRun *copy, StoredChunk *piece)
+{
+    pthread_mutex_lock(&copy->mutex);
+    StoredChunk **link = &copy->pieces;
+    while (*link && (*link)->sequence < piece->sequence)
+        link = &(*link)->next;
+    piece->next = *link;
+    *link = piece;
+    pthread_mutex_unlock(&copy->mutex);
+}
+
+static weft_status store_rows(CopyRun *copy, const CopyParser *parser, u64 sequence, Error *err)
+{
+    u32 n_rows;
+    StoredChunk *piece;
+    const ColumnInput *inputs = copy_parser_columns(parser, &n_rows);
+    if (copy->append)
+        return append_rows(copy->append, sequence, inputs, n_rows, err);
+    TRY(chunk_encode(copy->budget, copy->table, inputs, n_rows, &piece, err));
+    piece->sequence = sequence;
+    insert_piece(copy, piece);
+    return WEFT_OK;
+}
+
 static void copy_blocks(void *context, int number)
 {
     CopyRun *copy = context;
@@ -374,11 +399,8 @@ static void copy_blocks(void *context, int number)
     CopyBlock block;
     while (take_block(copy, worker, &block)) {
         CopyProblem problem;
-        if (copy_rows_run(&worker->rows, &block, &problem) == WEFT_OK) {
-            u32 n_rows;
-            const ColumnInput *inputs = copy_parser_columns(worker->rows.parser, &n_rows);
-            append_rows(copy->append, block.sequence, inputs, n_rows, &problem.error);
-        }
+        if (copy_rows_run(&worker->rows, &block, &problem) == WEFT_OK)
+            store_rows(copy, worker->rows.parser, block.sequence, &problem.error);
         finish_block(copy, worker, &block, &problem);
     }
 }
@@ -530,7 +552,6 @@ static weft_status copy_all(CopyRun *copy, Pool *pool, const char *path, Error *
 
 static weft_status copy_into(CopyRun *copy, Pool *pool, const char *path, CopyFigures *figures, Error *err)
 {
-    copy->table = append_table(copy->append);
     copy->path = path;
     copy->arena = arena_new(NULL, "copy");
     pthread_mutex_init(&copy->mutex, NULL);
@@ -551,18 +572,21 @@ static weft_status copy_into(CopyRun *copy, Pool *pool, const char *path, CopyFi
 weft_status copy_into_append(Append *append, Pool *pool, Budget *budget, const char *path, const CopyOptions *options,
                              _Atomic int *progress, _Atomic bool *cancel, CopyFigures *figures, Error *err)
 {
-    CopyRun copy = { .options = options, .budget = budget, .append = append, .progress = progress, .cancel = cancel };
+    CopyRun copy = { .options = options, .budget = budget, .append = append, .table = append_table(append),
+                     .progress = progress, .cancel = cancel };
     *figures = (CopyFigures){ 0 };
     return copy_into(&copy, pool, path, figures, err);
 }
 
-weft_status copy_lines_into_append(Append *append, Pool *pool, Budget *budget, const char *path,
-                                   const CopyOptions *options, const CopyLines *lines, CopyFigures *figures,
-                                   Error *err)
+weft_status copy_lines_to_pieces(const Table *table, Pool *pool, Budget *budget, const char *path,
+                                 const CopyOptions *options, const CopyLines *lines, StoredChunk **pieces,
+                                 CopyFigures *figures, Error *err)
 {
-    CopyRun copy = { .options = options, .lines = lines, .budget = budget, .append = append };
+    CopyRun copy = { .options = options, .lines = lines, .budget = budget, .table = table };
     *figures = (CopyFigures){ 0 };
-    return copy_into(&copy, pool, path, figures, err);
+    const weft_status status = copy_into(&copy, pool, path, figures, err);
+    *pieces = copy.pieces;
+    return status;
 }
 
 weft_status copy_from_file(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,

@@ -52,10 +52,13 @@ typedef struct CopyLines {
     bool        is_continued, is_end;  // there are lines before; there are none behind
 } CopyLines;
 
-// copy_into_append of LINES; PATH is for messages.
-weft_status copy_lines_into_append(Append *append, Pool *pool, Budget *budget, const char *path,
-                                   const CopyOptions *options, const CopyLines *lines, CopyFigures *figures,
-                                   Error *err);
+struct StoredChunk;
+
+// The rows of LINES as pieces of TABLE, in order; PATH is for messages.  No append need be open; the table's
+// dictionaries are loaded.  The caller releases the pieces, also after a failure.
+weft_status copy_lines_to_pieces(const Table *table, Pool *pool, Budget *budget, const char *path,
+                                 const CopyOptions *options, const CopyLines *lines, struct StoredChunk **pieces,
+                                 CopyFigures *figures, Error *err);
 
 // ---- where the fields end -------------------------------------------------------------------------------------------
 

@@ -214,35 +214,42 @@ typedef struct LiveCopy {
     double          spent_ms;          // by the last commit, once its rows were parsed
 } LiveCopy;
 
-static weft_status commit_lines(LiveCopy *copy, char *bytes, size_t length, u64 n_newlines, u64 *durable,
-                                Error *err)
+// Parses against the table as it is now.
+static weft_status parse_lines(LiveCopy *copy, LiveRows *rows, CopyFigures *figures, Error *err)
 {
-    Append *append;
+    *rows = (LiveRows){ 0 };
+    TRY(store_check_writable(copy->store, err));
+    TRY(store_peek_table(copy->store, copy->table, &rows->made_for, err));
+    weft_status status = table_load_dicts(rows->made_for, err);
+    if (!status)
+        status = copy_lines_to_pieces(rows->made_for, copy->pool, copy->budget, copy->path, &copy->options,
+                                      &copy->lines, &rows->pieces, figures, err);
+    if (status)
+        live_rows_release(rows);
+    return status;
+}
+
+static weft_status commit_lines(LiveCopy *copy, char *bytes, size_t length, u64 n_newlines, u64 *durable, Error *err)
+{
     CopyFigures figures;
-    u64 n_rows;
-    TRY(append_begin(copy->store, copy->table, &append, err));
-    append_set_merge_rows(append, MERGE_ROWS_LIVE);
-    const TableTraits traits = append_table(append)->traits;
-    const u64 n_before = traits.first_row + append_table(append)->n_rows;
+    LiveRows rows = { .is_stale = true };
     copy->lines.bytes = bytes;
     copy->lines.length = length;
-    weft_status status = copy_lines_into_append(append, copy->pool, copy->budget, copy->path, &copy->options,
-                                                &copy->lines, &figures, err);
-    if (status) {
-        append_abort(append);
-        return status;
+    while (rows.is_stale) {
+        TRY(parse_lines(copy, &rows, &figures, err));
+        const weft_status status = live_rows_commit(copy->store, copy->table, &rows, MERGE_ROWS_LIVE, err);
+        live_rows_release(&rows);
+        TRY(status);
     }
-    const double start_ms = time_now_ms();
-    TRY(append_commit(append, &n_rows, err));
-    copy->spent_ms = time_now_ms() - start_ms;
+    copy->spent_ms = rows.spent_ms;
     if (figures.n_rejected && !copy->figures->n_rejected)
         memcpy(copy->figures->first_rejected, figures.first_rejected, sizeof(figures.first_rejected));
     copy->figures->n_rejected += figures.n_rejected;
-    copy->figures->n_rows += n_rows;
+    copy->figures->n_rows += rows.n_rows;
     copy->options.header = false;
     copy->lines.n_before += n_newlines;
     copy->lines.is_continued = true;
-    *durable = n_before + n_rows;
+    *durable = rows.end;
     return WEFT_OK;
 }
 

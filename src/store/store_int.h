@@ -299,6 +299,8 @@ typedef struct TableEntry {            // all guarded by store->lock except wher
     TableMeta      *meta;
     Snapshot       *current;           // NULL until loaded
     bool            is_dropped, is_appending;
+    struct LiveRows *live_rows;        // that wait for a commit, in the order in which they came
+    bool            is_committing_live;
     pthread_mutex_t load_lock;         // one thread loads
 } TableEntry;
 
@@ -359,6 +361,27 @@ weft_status store_put_rest(Store *store, TableEntry *entry, Snapshot *held, Tabl
 // The last step of such a change: META, which it takes over, is put on disk and in the place of the entry's, with the
 // rows of HELD.
 weft_status store_put_meta(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, Error *err);
+
+// ---- rows of pipes (append.c, live_commits.c) -----------------------------------------------------------------------
+
+// Takes over a piece that was made before the append began, as the next in order.  One thread; no append_rows.
+weft_status append_take_piece(Append *append, StoredChunk *piece, Error *err);
+
+// What a pipe brings to a commit.
+typedef struct LiveRows {
+    const Table *made_for;             // held; its dictionaries gave the pieces' codes
+    StoredChunk *pieces;               // in order
+    u64          n_rows, end;          // once committed; the row behind the last
+    double       spent_ms;             // by the commit
+    bool         is_stale;             // not committed: the table has other dictionaries by now
+    bool         is_done;              // by store->lock, as what follows
+    Error        error;
+    struct LiveRows *next;
+} LiveRows;
+
+// Commits ROWS, alone or with those that others bring at the same time.
+weft_status live_rows_commit(Store *store, const char *table, LiveRows *rows, u32 merge_rows, Error *err);
+void        live_rows_release(LiveRows *rows);                      // what was not committed, and the table
 
 // ---- keys (keys.c) ------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,12 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include "test.h"
 
 #include "store/copy_int.h"
-#include "store/store.h"
+#include "store/store_int.h"
 
 // ---- a table to copy into -------------------------------------------------------------------------------------------
 
@@ -1096,4 +1097,163 @@ TEST(copy_fast_ways_see_every_wrong_byte)
         }
         text_free(&text);
     }
+}
+
+// ---- several pipes --------------------------------------------------------------------------------------------------
+
+enum { N_PIPES = 6, PIPE_ROWS = 3000, BAD_ROW = 2000 };
+
+typedef struct PipeCopy {
+    Fixture    *fixture;
+    pthread_t   reader, writer;
+    int         number, fds[2], bad_row;                    // -1: no row is bad
+    u64         n_rows, durable;
+    weft_status status;
+} PipeCopy;
+
+static void *write_rows_slowly(void *context)
+{
+    const PipeCopy *pipe = context;
+    u32 state = (u32)pipe->number;
+    char row[64];
+    for (int r = 0; r < PIPE_ROWS; r++) {
+        const int n = r == pipe->bad_row ? snprintf(row, sizeof row, "%d,bad,x\n", pipe->number)
+                                         : snprintf(row, sizeof row, "%d,%d,word %d\n", pipe->number, r, r % 700);
+        if (write(pipe->fds[1], row, (size_t)n) != n)
+            break;
+        if (draw(&state, 100) == 0)
+            usleep(1000);
+    }
+    close(pipe->fds[1]);
+    return NULL;
+}
+
+static void note_durable(void *context, u64 n_durable)
+{
+    PipeCopy *pipe = context;
+    pipe->durable = n_durable;                              // TRUNCATE may have made it smaller
+}
+
+static void *copy_one_pipe(void *context)
+{
+    PipeCopy *pipe = context;
+    Fixture *fixture = pipe->fixture;
+    _Atomic bool cancel = false;
+    Error err = { 0 };
+    CopyFigures figures;
+    CopyOptions options = csv_options();
+    const LiveCommits commits = { .commit_ms = 1, .cancel = &cancel, .committed = note_durable,
+                                  .is_awaited = nobody_waits, .context = pipe };
+    Pool *pool = pool_new(1);
+    options.is_std = true;
+    options.fd = pipe->fds[0];
+    pipe->status = copy_live(fixture->store, pool, &fixture->budget, "t", "pipe", &options, &commits, &figures, &err);
+    pipe->n_rows = figures.n_rows;
+    pool_free(pool);
+    close(pipe->fds[0]);
+    return NULL;
+}
+
+static void start_pipes(Fixture *fixture, PipeCopy *pipes, int bad_pipe)
+{
+    for (int p = 0; p < N_PIPES; p++) {
+        pipes[p] = (PipeCopy){ .fixture = fixture, .number = p, .bad_row = p == bad_pipe ? BAD_ROW : -1 };
+        CHECK(pipe(pipes[p].fds) == 0);
+        CHECK(pthread_create(&pipes[p].reader, NULL, copy_one_pipe, &pipes[p]) == 0);
+        CHECK(pthread_create(&pipes[p].writer, NULL, write_rows_slowly, &pipes[p]) == 0);
+    }
+}
+
+static void end_pipes(PipeCopy *pipes)
+{
+    for (int p = 0; p < N_PIPES; p++) {
+        pthread_join(pipes[p].writer, NULL);
+        pthread_join(pipes[p].reader, NULL);
+    }
+}
+
+// Of each pipe the rows are there in their order, from the first that is there on, with their words.
+static void check_rows_of_pipes(Fixture *fixture, u64 first[N_PIPES], u64 next[N_PIPES])
+{
+    for (int p = 0; p < N_PIPES; p++)
+        first[p] = next[p] = UINT64_MAX;
+    for (char *row = table_text(fixture); *row; row = strchr(row, ';') + 1) {
+        int pipe, number, word;
+        CHECK(sscanf(row, "%d|%d|word %d;", &pipe, &number, &word) == 3);
+        CHECK(pipe >= 0 && pipe < N_PIPES && word == number % 700);
+        if (first[pipe] == UINT64_MAX)
+            first[pipe] = next[pipe] = (u64)number;
+        CHECK_INT(number, (i64)next[pipe]);
+        next[pipe]++;
+    }
+}
+
+static const ColumnDef pipe_columns[] = { { "pipe", { .kind = TYPE_INTEGER }, false },
+                                          { "number", { .kind = TYPE_INTEGER }, false },
+                                          { "word", { .kind = TYPE_TEXT }, false } };
+
+TEST(pipes_commit_together_and_fail_alone)
+{
+    Fixture fixture = make_fixture(1);
+    PipeCopy pipes[N_PIPES];
+    u64 first[N_PIPES], next[N_PIPES];
+    open_store(&fixture, pipe_columns, 3);
+    signal(SIGPIPE, SIG_IGN);                               // the bad one is closed
+    start_pipes(&fixture, pipes, 2);
+    end_pipes(pipes);
+    check_rows_of_pipes(&fixture, first, next);
+    for (int p = 0; p < N_PIPES; p++) {
+        CHECK_STATUS(pipes[p].status, p == 2 ? WEFT_BAD_TEXT : WEFT_OK);
+        CHECK(pipes[p].n_rows == 0 || first[p] == 0);
+        CHECK_INT(pipes[p].n_rows ? next[p] : 0, pipes[p].n_rows);
+        CHECK(p == 2 ? pipes[p].n_rows <= BAD_ROW : pipes[p].n_rows == PIPE_ROWS);
+    }
+    close_fixture(&fixture);
+}
+
+// TRUNCATE gives the table other dictionaries, so rows that were parsed before it are parsed again.
+TEST(pipes_go_on_while_the_table_is_truncated)
+{
+    Fixture fixture = make_fixture(1);
+    PipeCopy pipes[N_PIPES];
+    u64 first[N_PIPES], next[N_PIPES];
+    open_store(&fixture, pipe_columns, 3);
+    start_pipes(&fixture, pipes, -1);
+    for (int i = 0; i < 10; i++) {
+        usleep(3000);
+        CHECK_OK(store_truncate_table(fixture.store, "t", NULL, &fixture.err), fixture.err);
+    }
+    end_pipes(pipes);
+    check_rows_of_pipes(&fixture, first, next);
+    for (int p = 0; p < N_PIPES; p++) {
+        CHECK(pipes[p].status == WEFT_OK && pipes[p].n_rows == PIPE_ROWS);
+        CHECK(first[p] == UINT64_MAX || next[p] == PIPE_ROWS);
+    }
+    close_fixture(&fixture);
+}
+
+TEST(rows_that_were_parsed_before_a_truncate_are_stale)
+{
+    Fixture fixture = make_fixture(1);
+    char text[64 + BLOCK_PADDING] = "1,1,word 1\n1,2,word 2";
+    CopyMemory memory = { 0 };
+    const CopyLines lines = { .bytes = text, .length = strlen(text), .memory = &memory, .is_end = true };
+    const CopyOptions options = csv_options();
+    open_store(&fixture, pipe_columns, 3);
+    for (int truncates = 1; truncates >= 0; truncates--) {
+        LiveRows rows = { 0 };
+        CHECK_OK(store_peek_table(fixture.store, "t", &rows.made_for, &fixture.err), fixture.err);
+        CHECK_OK(copy_lines_to_pieces(rows.made_for, fixture.pool, &fixture.budget, "pipe", &options, &lines,
+                                      &rows.pieces, &fixture.figures, &fixture.err), fixture.err);
+        if (truncates)
+            CHECK_OK(store_truncate_table(fixture.store, "t", NULL, &fixture.err), fixture.err);
+        CHECK_OK(live_rows_commit(fixture.store, "t", &rows, 1000, &fixture.err), fixture.err);
+        CHECK(rows.is_stale == truncates && rows.n_rows == (truncates ? 0 : 2));
+        CHECK_STR(table_text(&fixture), truncates ? "" : "1|1|word 1;1|2|word 2;");
+        live_rows_release(&rows);
+    }
+    copy_space_free(&memory.ends, &fixture.budget);
+    copy_space_free(&memory.row_ends, &fixture.budget);
+    copy_space_free(&memory.values, &fixture.budget);
+    close_fixture(&fixture);
 }
