@@ -223,13 +223,15 @@ static void set_arrival(StoredChunk *chunk)
     chunk->file.arrived_first = chunk->file.arrived_last = store_now_us();
 }
 
-// Sketches and writes CHUNK, and takes it over.
-static weft_status finish_chunk(Append *append, StoredChunk *chunk, int n_threads, const Chunk **out, Error *err)
+// Sketches and writes CHUNK, and takes it over.  JOB: of which it was made; NULL: of something else.
+static weft_status finish_chunk(Append *append, StoredChunk *chunk, const ChunkJob *job, int n_threads,
+                                const Chunk **out, Error *err)
 {
     Store *store = append->store;
     const Table *table = &append->base->table;
     StoredChunk *written;
-    weft_status status = chunk_sketch(chunk, table->columns, n_threads, err);
+    const ChunkSlice *slices = job ? job->slices : NULL;
+    weft_status status = chunk_sketch(chunk, table->columns, slices, job ? job->n_slices : 0, n_threads, err);
     *out = status ? NULL : &chunk->chunk;
     if (status)
         chunk_release(&chunk->chunk);
@@ -253,7 +255,7 @@ static weft_status make_chunk(Append *append, ChunkJob *job, int n_threads, cons
     StoredChunk *chunk;
     TRY(align_job(append, job, err));
     TRY(make_in_memory(append, job, &chunk, err));
-    return finish_chunk(append, chunk, n_threads, out, err);
+    return finish_chunk(append, chunk, job, n_threads, out, err);
 }
 
 // ---- pieces --------------------------------------------------------------------------------------------------------
@@ -630,7 +632,7 @@ static weft_status align_chunk(Append *append, const Chunk **chunk, u64 first_ro
     const Chunk *made;
     char path[PATH_BYTES];
     TRY(chunk_rescale(append->store->budget, target(append), *chunk, append->scales, first_row, &scaled, err));
-    TRY(finish_chunk(append, scaled, append->n_active_most, &made, err));
+    TRY(finish_chunk(append, scaled, NULL, append->n_active_most, &made, err));
     if (append->store->path)
         (void)file_remove(store_new_chunk_path(append->store, chunk_stored(*chunk)->file.file_id, path), NULL);
     chunk_release(*chunk);
@@ -651,7 +653,7 @@ static weft_status grow_chunk(Append *append, const Chunk *chunk, bool is_kept, 
         *out = &scaled->chunk;
         return WEFT_OK;
     }
-    TRY(finish_chunk(append, scaled, append->n_active_most, out, err));
+    TRY(finish_chunk(append, scaled, NULL, append->n_active_most, out, err));
     if (append->store->path)
         *LIST_PUSH(append->arena, append->grown_files, append->n_grown_files) = chunk_stored(*out)->file.file_id;
     return WEFT_OK;

@@ -410,12 +410,35 @@ static void sketch_together(SketchWork *work, int n_threads)
         pthread_join(threads[--n], NULL);
 }
 
-weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, int n_threads, Error *err)
+// Whether the sketches of whole chunks make that of all, as they do for columns that have any.
+static bool merge_sketches(SketchWork *work, const ChunkSlice *slices, int n_slices)
 {
+    for (int i = 0; i < n_slices; i++)
+        if (slices[i].count != slices[i].chunk->n_rows)
+            return false;
+    for (int column = 0; column < work->chunk->n_columns; column++) {
+        Sketch all = { .form = SKETCH_IS_EMPTY }, part;
+        for (int i = 0; i < n_slices; i++) {
+            const SavedSketch *saved = &chunk_stored(slices[i].chunk)->sketches[column];
+            if (!sketch_load(&part, saved->bytes, saved->length))
+                return false;
+            sketch_merge(&all, &part);
+        }
+        work->chunk->sketches[column].length = sketch_save(&all, work->saved[column]);
+    }
+    return n_slices > 0;
+}
+
+weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, const ChunkSlice *slices, int n_slices,
+                         int n_threads, Error *err)
+{
+    if (chunk->sketch_memory)
+        return WEFT_OK;
     Arena *scratch = arena_new(NULL, "sketches");
     SketchWork work = { .chunk = chunk, .columns = columns };
     work.saved = arena_alloc(scratch, sizeof(work.saved[0]) * (size_t)chunk->n_columns);
-    sketch_together(&work, n_threads);
+    if (!merge_sketches(&work, slices, n_slices))
+        sketch_together(&work, n_threads);
     void *memory;
     u64 bytes = all_sketches_bytes(chunk);
     weft_status status = mem_alloc(chunk->budget, bytes, &memory, err);

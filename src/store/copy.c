@@ -387,6 +387,11 @@ static weft_status store_rows(CopyRun *copy, const CopyParser *parser, u64 seque
     if (copy->append)
         return append_rows(copy->append, sequence, inputs, n_rows, err);
     TRY(chunk_encode(copy->budget, copy->table, inputs, n_rows, &piece, err));
+    const weft_status status = chunk_sketch(piece, copy->table->columns, NULL, 0, 1, err);  // so that no commit need
+    if (status) {
+        chunk_release(&piece->chunk);
+        return status;
+    }
     piece->sequence = sequence;
     insert_piece(copy, piece);
     return WEFT_OK;

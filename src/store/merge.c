@@ -58,6 +58,11 @@ static weft_status merge_in_memory(const Store *store, const Table *table, const
     }
     if (!status)
         status = chunk_merge(store->budget, table, slices, run->n_chunks, out, err);
+    if (!status) {
+        status = chunk_sketch(*out, table->columns, slices, run->n_chunks, 1, err);
+        if (status)
+            chunk_release(&(*out)->chunk);
+    }
     arena_free(scratch);
     return status;
 }
@@ -86,11 +91,6 @@ static weft_status make_merged(Store *store, const Table *table, ChunkRun *run, 
 {
     StoredChunk *chunk, *written;
     TRY(merge_in_memory(store, table, run, &chunk, err));
-    const weft_status status = chunk_sketch(chunk, table->columns, 1, err);
-    if (status) {
-        chunk_release(&chunk->chunk);
-        return status;
-    }
     TRY(write_merged(store, table, chunk, &written, err));
     set_arrival(run, written);
     run->merged = &written->chunk;

@@ -214,9 +214,11 @@ bool        chunk_has_scales(const Table *table, const Chunk *chunk, const u8 *s
 weft_status chunk_rescale(Budget *budget, const Table *table, const Chunk *chunk, const u8 *scales, u64 first_row,
                           StoredChunk **out, Error *err);
 
-// Gives each column of a chunk that chunk_encode or chunk_merge made its sketch, with up to N_THREADS threads when the
-// chunk is large.  Nobody else may know the chunk yet.
-weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, int n_threads, Error *err);
+// Gives each column of a chunk that chunk_encode or chunk_merge made its sketch, unless it has one, with up to
+// N_THREADS threads when the chunk is large.  Nobody else may know the chunk yet.  SLICES are those that it was merged
+// of, if any: where they are whole and have sketches, these are merged instead.
+weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, const ChunkSlice *slices, int n_slices,
+                         int n_threads, Error *err);
 
 // Writes the chunk to PATH with NEW_SUFFIX, syncs, and gives back its mapped twin (held once); the one in memory stays
 // the caller's.  A commit takes the suffix off (store_switch).

@@ -1022,6 +1022,24 @@ static weft_status copy_pipe(Fixture *fixture, const char *path, const Text *tex
     return status;
 }
 
+// That were merged of those of the pieces.
+static void check_sketches(Fixture *fixture)
+{
+    const Table *table = store_table(fixture->store, "t");
+    for (int c = 0; c < table->n_chunks; c++) {
+        for (int column = 0; column < table->n_columns; column++) {
+            const Chunk *chunk = table->chunks[c];
+            const SavedSketch *saved = &chunk_stored(chunk)->sketches[column];
+            u8 bytes[SKETCH_BYTES_MAX];
+            Sketch sketch;
+            sketch_column(table->columns[column].type, &chunk->columns[column], chunk->n_rows, &sketch);
+            CHECK_INT(saved->length, sketch_save(&sketch, bytes));
+            CHECK(memcmp(saved->bytes, bytes, saved->length) == 0);
+        }
+    }
+    table_release(table);
+}
+
 typedef enum CopyWay { WAY_QUICK, WAY_CAREFUL, WAY_PIPE } CopyWay;
 
 // What the table holds then, or what was said; to be freed.
@@ -1033,6 +1051,8 @@ static char *copied_one_way(const char *path, const Text *rows, CopyOptions opti
     copy_set_careful(way == WAY_CAREFUL);
     const weft_status status = way == WAY_PIPE ? copy_pipe(&fixture, path, rows, options)
                                                : copy_file(&fixture, path, options);
+    if (way == WAY_PIPE)
+        check_sketches(&fixture);
     Text text = { 0 };
     text_add(&text, "%d %s %llu %s\n%s", (int)status, fixture.err.message,
              (unsigned long long)fixture.figures.n_rejected, fixture.figures.first_rejected, table_text(&fixture));
@@ -1202,6 +1222,7 @@ TEST(pipes_commit_together_and_fail_alone)
     start_pipes(&fixture, pipes, 2);
     end_pipes(pipes);
     check_rows_of_pipes(&fixture, first, next);
+    check_sketches(&fixture);
     for (int p = 0; p < N_PIPES; p++) {
         CHECK_STATUS(pipes[p].status, p == 2 ? WEFT_BAD_TEXT : WEFT_OK);
         CHECK(pipes[p].n_rows == 0 || first[p] == 0);
@@ -1225,6 +1246,7 @@ TEST(pipes_go_on_while_the_table_is_truncated)
     }
     end_pipes(pipes);
     check_rows_of_pipes(&fixture, first, next);
+    check_sketches(&fixture);
     for (int p = 0; p < N_PIPES; p++) {
         CHECK(pipes[p].status == WEFT_OK && pipes[p].n_rows == PIPE_ROWS);
         CHECK(first[p] == UINT64_MAX || next[p] == PIPE_ROWS);

@@ -236,7 +236,7 @@ TEST(several_threads_make_the_same_sketches)
     StoredChunk *chunks[2];
     for (int k = 0; k < 2; k++) {
         CHECK_OK(chunk_encode(NULL, &table, inputs, N_ROWS, &chunks[k], &err), err);
-        CHECK_OK(chunk_sketch(chunks[k], columns, k == 0 ? 1 : 4, &err), err);
+        CHECK_OK(chunk_sketch(chunks[k], columns, NULL, 0, k == 0 ? 1 : 4, &err), err);
     }
     CHECK_INT(chunks[0]->sketch_memory_bytes, chunks[1]->sketch_memory_bytes);
     CHECK(memcmp(chunks[0]->sketch_memory, chunks[1]->sketch_memory, chunks[0]->sketch_memory_bytes) == 0);
