@@ -2,7 +2,7 @@
 //
 //     pipe --> reader thread --> bytes that wait --> whole lines --> copy_into_append --> commit --> "row N is durable"
 //
-// A commit takes all whole lines that wait, once the first of them has waited for COMMIT_MS or they are 65,536; sooner
+// A commit takes all whole lines that wait, once the first of them has waited for COMMIT_MS or they are many; sooner
 // where the views of the stream have nothing else to do, but not before a quarter of COMMIT_MS or twice the time that
 // the last commit needed for the disk, so that a slow disk has no more commits than without it.  While a commit runs
 // the reader goes on, so a pipe that is faster than the disk has larger commits, not more.  Rows of a commit are there
@@ -23,7 +23,10 @@
 #include "store/store_int.h"
 #include "store/stream.h"
 
-enum { LINES_ENOUGH = 65536, WAITING_MOST = 64 << 20, READ_BYTES = 256 << 10, FIRST_BYTES = 1 << 20, WAKE_MS = 20 };
+// Beyond BYTES_ENOUGH the reader waits for a commit: more would only take memory, which is cleared first, and leave the
+// caches before it is parsed.  Where these are not one whole line it goes on, up to WAITING_MOST.
+enum { LINES_ENOUGH = 65536, BYTES_ENOUGH = 8 << 20, WAITING_MOST = 64 << 20 };
+enum { READ_BYTES = 256 << 10, FIRST_BYTES = 1 << 20, WAKE_MS = 20 };
 enum { MERGE_ROWS_LIVE = 1 << 17 };                         // that a commit rewrites at most: see merge.c
 enum { SOONEST_SHARE = 4, LOOK_MS = 1 };                    // of commit_ms; between looks at whether rows are awaited
 
@@ -39,6 +42,7 @@ typedef struct LiveReader {
     size_t          n_bytes;
     u64             n_newlines;        // among them
     double          since_ms;          // the first of them came
+    bool            lacks_line;        // among these bytes there is no whole one
     bool            is_at_end;         // or failed, or was told to end
     Error           error;
 } LiveReader;
@@ -92,6 +96,11 @@ static weft_status keep_bytes(LiveReader *reader, const char *bytes, size_t leng
     return WEFT_OK;
 }
 
+static bool is_enough(const LiveReader *reader)
+{
+    return reader->n_bytes > (reader->lacks_line ? (size_t)WAITING_MOST : (size_t)BYTES_ENOUGH);
+}
+
 static void *read_all(void *context)
 {
     LiveReader *reader = context;
@@ -106,7 +115,7 @@ static void *read_all(void *context)
             reader->error = error;
         else
             (void)keep_bytes(reader, bytes, n_read);
-        while (reader->n_bytes > WAITING_MOST && !atomic_load(&reader->stop))
+        while (is_enough(reader) && !atomic_load(&reader->stop))
             pthread_cond_wait(&reader->changed, &reader->mutex);
         is_ending = reader->error.status || n_read == 0;
         pthread_cond_broadcast(&reader->changed);
@@ -172,6 +181,13 @@ static double ms_until_due(const LiveReader *reader, const LiveCommits *commits,
     return commits->commit_ms - waited_ms;
 }
 
+static void note_lines(LiveReader *reader, bool lacks_line)
+{
+    if (lacks_line != reader->lacks_line)
+        pthread_cond_broadcast(&reader->changed);
+    reader->lacks_line = lacks_line;
+}
+
 // Waits until a commit is due; the last took SPENT_MS.  TAKEN gets the lines; *LENGTH 0: there are no more.
 static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, double spent_ms, CopySpace *taken,
                               size_t *length, u64 *n_newlines, bool *is_end, Error *err)
@@ -185,8 +201,10 @@ static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, do
             pthread_cond_broadcast(&reader->changed);
         }
         const double left_ms = reader->n_bytes ? ms_until_due(reader, commits, spent_ms) : WAKE_MS;
-        const bool is_due = reader->n_bytes && (left_ms <= 0 || reader->n_newlines >= LINES_ENOUGH);
+        const bool is_due = reader->n_bytes && (left_ms <= 0 || reader->n_newlines >= LINES_ENOUGH ||
+                                                reader->n_bytes > BYTES_ENOUGH);
         *length = is_due || reader->is_at_end ? whole_lines(reader) : 0;
+        note_lines(reader, is_due && !*length);
         if (is_due && !*length && reader->n_bytes > WAITING_MOST)
             status = fail(err, WEFT_TOO_LONG, -1, "a line is longer than %d MiB", WAITING_MOST >> 20);
         if (*length || reader->is_at_end || status)

@@ -1279,3 +1279,38 @@ TEST(rows_that_were_parsed_before_a_truncate_are_stale)
     copy_space_free(&memory.values, &fixture.budget);
     close_fixture(&fixture);
 }
+
+// With new lines that end no row.
+enum { LONG_TEXT = 9 << 20 };
+
+static void *write_long_line(void *context)
+{
+    const PipeCopy *pipe = context;
+    char *row = malloc(LONG_TEXT + 64);
+    size_t n = (size_t)sprintf(row, "1,1,\"");
+    for (int i = 0; i < LONG_TEXT; i++)
+        row[n++] = i % 100 == 99 ? '\n' : 'a';
+    n += (size_t)sprintf(row + n, "\"\n2,2,b\n");
+    for (size_t done = 0; done < n;) {
+        const ssize_t written = write(pipe->fds[1], row + done, n - done);
+        CHECK(written > 0);
+        done += (size_t)written;
+    }
+    free(row);
+    close(pipe->fds[1]);
+    return NULL;
+}
+
+TEST(a_line_may_be_longer_than_what_a_pipe_gathers)
+{
+    Fixture fixture = make_fixture(1);
+    PipeCopy only = { .fixture = &fixture, .bad_row = -1 };
+    open_store(&fixture, pipe_columns, 3);
+    CHECK(pipe(only.fds) == 0);
+    CHECK(pthread_create(&only.writer, NULL, write_long_line, &only) == 0);
+    copy_one_pipe(&only);
+    pthread_join(only.writer, NULL);
+    CHECK(only.status == WEFT_OK && only.n_rows == 2);
+    CHECK_INT(strlen(table_text(&fixture)), LONG_TEXT + strlen("1|1|;2|2|b;"));
+    close_fixture(&fixture);
+}
