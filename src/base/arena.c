@@ -6,9 +6,9 @@
 //     session ── query ─┬─ chunk        arena_free(query): deferred calls newest first, then the children
 //                       └─ chunk        (newest first too), then the blocks
 //
-// Blocks double, from 1 KiB to 256 KiB, and are kept by the thread that frees them (blocks.c); a piece that would waste
-// most of a block gets one of its own.  Under AddressSanitizer every piece is a block of its own, so that a step past
-// its end is seen.
+// Blocks double, from 1 KiB to 256 KiB, and are kept for later ones (blocks.c).  A piece that would waste most of the
+// next block gets one that fits it; from 32 KiB on, one of its own.  Under AddressSanitizer every piece is a block of
+// its own, so that a step past its end is seen.
 
 #include <stdlib.h>
 
@@ -138,15 +138,43 @@ static void *alloc_alone(Arena *arena, size_t bytes)
 
 static size_t room_of(int class) { return ((size_t)BLOCK_LEAST << class) - sizeof(ArenaBlock); }
 
+static size_t room_left(const ArenaBlock *block) { return block->capacity - block->used; }
+
+static ArenaBlock *block_new(Arena *arena, int class)
+{
+    ArenaBlock *block = block_take(class);
+    block->class = class;
+    block->capacity = room_of(class);
+    if (class == arena->next_class && class < BLOCK_CLASSES - 1)
+        arena->next_class++;
+    return block;
+}
+
 static void add_block(Arena *arena)
 {
-    ArenaBlock *block = block_take(arena->next_class);
-    block->class = arena->next_class;
-    block->capacity = room_of(block->class);
+    ArenaBlock *block = block_new(arena, arena->next_class);
     block->older = arena->blocks;
     arena->blocks = block;
-    if (arena->next_class < BLOCK_CLASSES - 1)
-        arena->next_class++;
+}
+
+// A piece that would waste most of the next block: in one that it fills by half at least, since the thread may have
+// kept one of that size.  The block with more free room goes to the front.  NULL: it is too large.
+static void *alloc_large(Arena *arena, size_t bytes)
+{
+    int class = 0;
+    while (class < BLOCK_CLASSES && room_of(class) < bytes)
+        class++;
+    if (class == BLOCK_CLASSES || pages_take((size_t)BLOCK_LEAST << class))
+        return NULL;
+    ArenaBlock *block = block_new(arena, class), *first = arena->blocks;
+    block->used = bytes;
+    const bool is_first = !first || room_left(block) > room_left(first);
+    block->older = is_first ? first : first->older;
+    if (is_first)
+        arena->blocks = block;
+    else
+        first->older = block;
+    return block->bytes;
 }
 
 void *arena_alloc(Arena *arena, size_t bytes)
@@ -156,9 +184,11 @@ void *arena_alloc(Arena *arena, size_t bytes)
     if (ONE_BLOCK_EACH)
         return alloc_alone(arena, bytes);
     bytes = (MAX_OF(bytes, 1) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    if (!arena->blocks || arena->blocks->capacity - arena->blocks->used < bytes) {
-        if (bytes > room_of(arena->next_class) / 4)
-            return alloc_alone(arena, bytes);
+    if (!arena->blocks || room_left(arena->blocks) < bytes) {
+        if (bytes > room_of(arena->next_class) / 4) {
+            void *large = alloc_large(arena, bytes);
+            return large ? large : alloc_alone(arena, bytes);
+        }
         add_block(arena);
     }
     void *piece = arena->blocks->bytes + arena->blocks->used;
@@ -203,6 +233,27 @@ void arena_defer(Arena *arena, void (*undo)(void *), void *context)
     Deferred *deferred = arena_make(arena, Deferred);
     *deferred = (Deferred){ arena->deferred, undo, context };
     arena->deferred = deferred;
+}
+
+static size_t list_room(int count)
+{
+    size_t room = count ? 4 : 0;
+    while (room < (size_t)count) room *= 2;
+    return room;
+}
+
+void *list_grow_by(Arena *arena, void *items, int count, int more, size_t item_size)
+{
+    ASSERT(count >= 0 && more >= 0 && more <= INT32_MAX - count && item_size > 0);
+    ASSERT(items || count == 0);
+    const size_t room = list_room(count + more);
+    if (room == list_room(count)) return items;
+    if (item_size > PTRDIFF_MAX / room)
+        out_of_small_memory(SIZE_MAX);
+    void *grown = arena_alloc(arena, room * item_size);
+    if (count > 0)
+        memcpy(grown, items, (size_t)count * item_size);
+    return grown;
 }
 
 // Room is 4, 8, 16, ... items, so it is full exactly when the count is one of these (or 0).

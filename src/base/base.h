@@ -82,8 +82,13 @@ void   arena_defer(Arena *arena, void (*undo)(void *), void *context);
 // LIST_PUSH(arena, items, n_items) makes room for one more and returns a pointer to it (zeroed).  Capacity is implied
 // by the count (powers of two from 4), so no third field is needed; the count must only ever grow through LIST_PUSH.
 void *list_grow(Arena *arena, void *items, int count, size_t item_size);
+void *list_grow_by(Arena *arena, void *items, int count, int more, size_t item_size);
 #define LIST_PUSH(arena, items, count) \
     ((items) = list_grow((arena), (items), (count), sizeof(*(items))), &(items)[(count)++])
+// The same for MORE items at once; a pointer to the first of them.
+#define LIST_PUSH_SOME(arena, items, count, more)                                                \
+    ((items) = list_grow_by((arena), (items), (count), (more), sizeof(*(items))), (count) += (more), \
+     &(items)[(count) - (more)])
 
 // ---- text builder: grows; out of memory ends the process, as in arenas, so there is nothing to check ----------------
 
@@ -95,6 +100,7 @@ typedef struct Text {
 void  text_add(Text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 void  text_add_args(Text *text, const char *format, va_list args) PRINTF_LIKE(2, 0);
 void  text_add_bytes(Text *text, const char *bytes, size_t length);
+void  text_add_blanks(Text *text, size_t count);
 void  text_clear(Text *text);                               // keeps the memory
 void  text_free(Text *text);
 char *text_keep(Arena *arena, Text *text);                  // a copy in the arena; frees the builder.  Never NULL.

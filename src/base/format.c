@@ -31,7 +31,8 @@ static void put_blanks(Out *out, size_t count)
     out->length += count;
 }
 
-static void put_number(Out *out, u64 number, bool is_negative, unsigned base)
+// BASE is a constant at each call, so that digits are found without a division.
+static inline void put_number(Out *out, u64 number, bool is_negative, unsigned base)
 {
     char  digits[24];
     char *first = digits + sizeof digits;
@@ -49,6 +50,19 @@ static void put_signed(Out *out, i64 number)
     put_number(out, number < 0 ? -(u64)number : (u64)number, number < 0, 10);
 }
 
+// What comes before the next directive is a few bytes for the most part, so they are looked at and copied one by one:
+// two calls of the library for them cost more.
+static const char *put_literal(Out *out, const char *format)
+{
+    char *const  bytes = out->bytes;
+    const size_t room = out->room;
+    size_t       length = out->length;
+    for (; *format && *format != '%'; format++, length++)
+        if (length < room) bytes[length] = *format;
+    out->length = length;
+    return format;
+}
+
 static void put_text(Out *out, const char *text, size_t most)
 {
     if (!text) text = most < 6 ? "" : "(null)";              // as the library does
@@ -64,6 +78,7 @@ typedef enum Directive {
     DIRECTIVE_CHAR,
     DIRECTIVE_INT,
     DIRECTIVE_UINT,
+    DIRECTIVE_HEX_INT,
     DIRECTIVE_LLONG,
     DIRECTIVE_ULLONG,
     DIRECTIVE_HEX,
@@ -83,6 +98,7 @@ static Directive directive_at(const char *format, size_t *length)
         case 's': return DIRECTIVE_TEXT;
         case 'd': return DIRECTIVE_INT;
         case 'u': return DIRECTIVE_UINT;
+        case 'x': return DIRECTIVE_HEX_INT;
         case 'c': return DIRECTIVE_CHAR;
         default: break;
     }
@@ -115,9 +131,8 @@ size_t format_args(char *buffer, size_t room, const char *format, va_list args)
     size_t length;
     ASSERT(buffer || room == 0);
     for (;;) {
-        const char *percent = strchr(format, '%');
-        put(&out, format, percent ? (size_t)(percent - format) : strlen(format));
-        if (!percent) return end_text(&out);
+        const char *percent = put_literal(&out, format);
+        if (!*percent) return end_text(&out);
         switch (directive_at(percent, &length)) {
             case DIRECTIVE_PERCENT: put(&out, "%", 1); break;
             case DIRECTIVE_TEXT: put_text(&out, va_arg(args, const char *), SIZE_MAX); break;
@@ -138,6 +153,7 @@ size_t format_args(char *buffer, size_t room, const char *format, va_list args)
             case DIRECTIVE_CHAR: put(&out, &(char){ (char)va_arg(args, int) }, 1); break;
             case DIRECTIVE_INT: put_signed(&out, va_arg(args, int)); break;
             case DIRECTIVE_UINT: put_number(&out, va_arg(args, unsigned), false, 10); break;
+            case DIRECTIVE_HEX_INT: put_number(&out, va_arg(args, unsigned), false, 16); break;
             case DIRECTIVE_LLONG: put_signed(&out, va_arg(args, long long)); break;
             case DIRECTIVE_ULLONG: put_number(&out, va_arg(args, unsigned long long), false, 10); break;
             case DIRECTIVE_HEX: put_number(&out, va_arg(args, unsigned long long), false, 16); break;

@@ -53,6 +53,14 @@ void text_add_bytes(Text *text, const char *bytes, size_t length)
     text->bytes[text->length] = '\0';
 }
 
+void text_add_blanks(Text *text, size_t count)
+{
+    reserve(text, count);
+    memset(text->bytes + text->length, ' ', count);
+    text->length += count;
+    text->bytes[text->length] = '\0';
+}
+
 void text_clear(Text *text)
 {
     text->length = 0;

@@ -30,10 +30,13 @@ static bool has_math_word(const char *text)
 // Words for numbers of 128 bits that are more than a few additions; but for WIDE_MUL they are calls (WIDE_CALL_).
 bool jit_has_calls(const char *text)
 {
-    static const char *const words[] = { "WIDE_ROUND(", "WIDE_MOD(",       "WIDE_F64(",        "WIDE_FROM_F64(",
-                                         "WIDE_DIV(",   "WIDE_MUL_ROUND(", "WIDE_DECIMAL_F64(" };
-    for (int i = 0; i < COUNT_OF(words); i++)
-        if (strstr(text, words[i])) return true;
+    static const char *const words[] = { "ROUND(", "MOD(", "F64(", "FROM_F64(", "DIV(", "MUL_ROUND(", "DECIMAL_F64(" };
+    static const char        first[] = "WIDE_";
+    for (const char *at = text; (at = strstr(at, first));) {
+        at += sizeof first - 1;
+        for (int i = 0; i < COUNT_OF(words); i++)
+            if (strncmp(at, words[i], strlen(words[i])) == 0) return true;
+    }
     return false;
 }
 

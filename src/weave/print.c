@@ -95,11 +95,13 @@ bool ir_has_matches(const Ir *ir)
 
 // ---- lines and blocks -----------------------------------------------------------------------------------------------
 
+static void add_indent(const Printer *p) { text_add_blanks(p->out, (size_t)(8 + 4 * p->n_open)); }
+
 PRINTF_LIKE(2, 3) static void print_line(const Printer *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    text_add(p->out, "%*s", 8 + 4 * p->n_open, "");
+    add_indent(p);
     text_add_args(p->out, format, args);
     text_add_bytes(p->out, "\n", 1);
     va_end(args);
@@ -110,7 +112,7 @@ PRINTF_LIKE(3, 4) static void print_word(const Printer *p, const char *fragment,
 {
     va_list args;
     va_start(args, format);
-    text_add(p->out, "%*s", 8 + 4 * p->n_open, "");
+    add_indent(p);
     text_add_args(p->out, format, args);
     add_fragment(p, p->out, fragment);
     text_add_bytes(p->out, ")\n", 2);
@@ -144,7 +146,10 @@ static void print_block(const Printer *p, const char *word, const char *live, Te
     for (; line && *line; line = end ? end + 1 : NULL) {
         end = strchr(line, '\n');
         if (end) *end = 0;
-        print_line(p, "%*s%s", 4 * MAX_OF(depth - closes(line), 0), "", line);
+        add_indent(p);
+        text_add_blanks(p->out, (size_t)(4 * MAX_OF(depth - closes(line), 0)));
+        text_add_bytes(p->out, line, end ? (size_t)(end - line) : strlen(line));
+        text_add_bytes(p->out, "\n", 1);
         depth += opens(line);
     }
     print_line(p, "}");
@@ -227,10 +232,10 @@ static void print_ends(const Printer *p)
 // loaded by itself.
 static bool is_loaded(const Printer *p, int column, const char *part)
 {
-    char         key[128];
-    const char  *name = decl_name(p, p->ir->columns[column].decl);
-    const size_t length = (size_t)snprintf(key, sizeof key, "%s%s", name, part);
+    char        key[128];
+    const char *name = decl_name(p, p->ir->columns[column].decl);
     if (!p->loaded) return false;
+    const size_t length = (size_t)snprintf(key, sizeof key, "%s%s", name, part);
     if (map_get(p->loaded, key, length, NULL) || (p->loaded_here && map_get(p->loaded_here, key, length, NULL)))
         return true;
     map_set(p->loaded_here ? p->loaded_here : p->loaded, key, length, 1);
@@ -284,7 +289,8 @@ static void print_test(Printer *p, const Step *step, const char *live, const cha
         print_word(p, step->text, "%sBETWEEN_TEST%s(%s, ", unsure(p, step), also, live);
         return;
     }
-    text_add(p->out, "%*sTEST(%s) { PASS%s(%s, ", 8 + 4 * p->n_open, "", live, also, live);
+    add_indent(p);
+    text_add(p->out, "TEST(%s) { PASS%s(%s, ", live, also, live);
     add_fragment(p, p->out, step->keep);
     text_add(p->out, "); }\n");
 }

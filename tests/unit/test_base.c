@@ -251,7 +251,7 @@ static void *fill_arenas(void *context)
     for (int round = 0; round < 20; round++) {
         Arena *arena = arena_new(NULL, "test");
         for (int i = 0; i < 400; i++) {
-            const size_t   bytes = (size_t)(i * 37 % 1500);
+            const size_t   bytes = (size_t)(i % 40 ? i * 37 % 1500 : 100 * (i + round));
             unsigned char *piece = arena_alloc(arena, bytes);
             for (size_t b = 0; b < bytes; b++) *n_wrong += piece[b] != 0;
             memset(piece, 0xa5, bytes);
@@ -295,6 +295,25 @@ TEST(list_grows_and_keeps_its_items)
     CHECK_INT(n_items, 10000);
     for (i64 i = 0; i < 10000; i++)
         CHECK_INT(items[i], i * i);
+    arena_free(arena);
+}
+
+TEST(list_grows_by_several)
+{
+    Arena *arena = arena_new(NULL, "test");
+    i64   *items = NULL;
+    int    n_items = 0;
+    for (int more = 0; more < 70; more++) {
+        i64 *some = LIST_PUSH_SOME(arena, items, n_items, more);
+        for (int i = 0; i < more; i++) {
+            CHECK_INT(some[i], 0);
+            some[i] = n_items - more + i;
+        }
+        i64 *item = LIST_PUSH(arena, items, n_items);
+        *item = n_items - 1;
+    }
+    CHECK_INT(n_items, 69 * 70 / 2 + 70);
+    for (int i = 0; i < n_items; i++) CHECK_INT(items[i], i);
     arena_free(arena);
 }
 
@@ -360,6 +379,7 @@ TEST(formats_are_the_librarys)
         check_format(room, "%.*s|%.*s|%.*s|%.*s", 3, "abcdef", 9, "abc", 0, "x", -1, "all");
         check_format(room, "%*s|%*s|%*s|%*s", 8, "", 3, "abcdef", -7, "left", 0, "none");
         check_format(room, "%c%c", 'x', '\n');
+        check_format(room, "%x %x", 0u, UINT32_MAX);
         check_format(room, "%s %5.2f %s %d", "rest", 3.14159, "to the library", 7);
         check_format(room, "%s%016llx%s", "p_", 0x4589acb7bb86a446ULL, "_");
         check_format(room, "%ld %lu %x %hhd %a %p %-5d|%05d|%+d %i", -5L, 5UL, 255u, 7, 1.5, (void *)0, 3, 4, 5, 6);
