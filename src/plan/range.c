@@ -21,7 +21,13 @@ static i128 power_of_ten_wide(int n)
     return power;
 }
 
-static i128 digits_most(void) { return power_of_ten_wide(NUMERIC_DIGITS) - 1; }
+#define TEN_TO_18 ((i128)1000000000000000000)
+
+static i128 digits_most(void)
+{
+    _Static_assert(NUMERIC_DIGITS == 38, "it is 36 digits and 2");
+    return TEN_TO_18 * TEN_TO_18 * 100 - 1;
+}
 
 static Range range_of_any_numeric(bool nullable)
 {
@@ -39,7 +45,7 @@ static Range numeric_range(Range range)
 
 Range range_of_type(Type type)
 {
-    const i128 decimal_max = power_of_ten_wide(18) - 1;
+    const i128 decimal_max = TEN_TO_18 - 1;
     switch ((TypeKind)type.kind) {
         case TYPE_BOOLEAN:  return range_make(0, 1, true);
         case TYPE_SMALLINT: return range_make(INT16_MIN, INT16_MAX, true);

@@ -76,10 +76,16 @@ Node *plan_scan(Plan *plan, const Table *table, const char *alias, int at)
     node->n_out = table->n_columns;
     node->out = arena_array(plan->arena, int, table->n_columns + 1);
     node->table_columns = arena_array(plan->arena, int, table->n_columns + 1);
+    // The names of the table's columns live as long as the table, which the plan holds on to.
+    const char *qualifier = own_name(plan, alias);
+    PlanColumn *columns = LIST_PUSH_SOME(plan->arena, plan->columns, plan->n_columns, table->n_columns);
     for (int c = 0; c < table->n_columns; c++) {
+        PlanColumn   *column = &columns[c];                // zeroed
+        const Column *of = &table->columns[c];
+        column->type = of->type, column->range = range_of_type(of->type), column->n_distinct = 1;
+        column->table = table, column->place = c, column->name = of->name, column->qualifier = qualifier;
         node->table_columns[c] = c;
-        node->out[c] = plan_add_column(plan, table->columns[c].type, table->columns[c].name, alias);
-        plan->columns[node->out[c]].table = table, plan->columns[node->out[c]].place = c;
+        node->out[c] = (int)(column - plan->columns);
     }
     plan->n_scans++;
     return node;

@@ -485,7 +485,9 @@ weft_status bind_from(Binder *binder, Block *block)
         TRY(bind_item(binder, stmt->from_clause[i], item, &node));
         block->node = i ? plan_join(binder->plan, JOIN_INNER, block->node, node, NULL, 0) : node;
         add_sources(binder, item, &block->scope);
-        for (int c = 0; c < item->n_columns; c++) scope_add_column(binder, &block->scope, item->columns[c]);
+        ScopeColumn *columns =
+            LIST_PUSH_SOME(binder->arena, block->scope.columns, block->scope.n_columns, item->n_columns);
+        for (int c = 0; c < item->n_columns; c++) columns[c] = item->columns[c];
     }
     return WEFT_OK;
 }

@@ -10,6 +10,9 @@
 
 #include "sql/sql_int.h"
 
+// Each name in a query is compared with all columns of its tables.
+static inline bool is_same_name(const char *a, const char *b) { return a[0] == b[0] && strcmp(a, b) == 0; }
+
 // ---- scopes ---------------------------------------------------------------------------------------------------------
 
 void scope_add_column(Binder *binder, Scope *scope, ScopeColumn column)
@@ -20,7 +23,7 @@ void scope_add_column(Binder *binder, Scope *scope, ScopeColumn column)
 bool scope_has_name(const Scope *scope, const char *name)
 {
     for (int i = 0; i < scope->n_columns; i++)
-        if (strcmp(scope->columns[i].name, name) == 0) return true;
+        if (is_same_name(scope->columns[i].name, name)) return true;
     return false;
 }
 
@@ -38,8 +41,8 @@ weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *sourc
         return fail(binder->err, WEFT_DUPLICATE_ALIAS, at, "table name \"%s\" specified more than once", source->name);
     *LIST_PUSH(binder->arena, block->sources, block->n_sources) = source;
     *LIST_PUSH(binder->arena, scope->sources, scope->n_sources) = source;
-    for (int c = 0; c < source->n_columns; c++)
-        scope_add_column(binder, scope, (ScopeColumn){ source->names[c], source->columns[c] });
+    ScopeColumn *columns = LIST_PUSH_SOME(binder->arena, scope->columns, scope->n_columns, source->n_columns);
+    for (int c = 0; c < source->n_columns; c++) columns[c] = (ScopeColumn){ source->names[c], source->columns[c] };
     return WEFT_OK;
 }
 
@@ -123,7 +126,7 @@ static weft_status bind_qualified(Binder *binder, const char *table, const char 
     int             found = -1;
     TRY(find_source(binder, table, at, &source, &scope));
     for (int i = 0; i < source->n_columns; i++) {
-        if (strcmp(source->names[i], name) != 0) continue;
+        if (!is_same_name(source->names[i], name)) continue;
         if (found >= 0) return ambiguous(binder, name, at);
         found = i;
     }
@@ -145,7 +148,7 @@ static weft_status no_column(Binder *binder, const char *name, int at)
 static weft_status find_column(Binder *binder, const Scope *scope, const char *name, int at, const ScopeColumn **found)
 {
     for (int i = 0; i < scope->n_columns; i++) {
-        if (strcmp(scope->columns[i].name, name) != 0) continue;
+        if (!is_same_name(scope->columns[i].name, name)) continue;
         if (*found) return ambiguous(binder, name, at);
         *found = &scope->columns[i];
     }
