@@ -176,16 +176,34 @@ static double gain_of(const Plan *plan, const ReduceTarget *target, const KeySou
     return after < REDUCE_SHARE * before ? before - after : 0;
 }
 
-// Reduces SIDE (0 or 1) of the join by the other one: the pair of keys that gains the most.
+// SIDE (0 or 1) by pair K of keys: columns, and of an inner join groups.
+static bool is_candidate(const Plan *plan, Node *join, int side, int k, ReduceTarget *target, int *other)
+{
+    const int own = column_of(side ? join->right_keys[k] : join->keys[k]);
+    *other = column_of(side ? join->keys[k] : join->right_keys[k]);
+    if (own < 0 || *other < 0) return false;
+    *target = target_of(&join->inputs[side], own);
+    return join->join != JOIN_INNER || target->is_grouped || plan->is_eager;
+}
+
+// Most joins have none, and need not be proved for it.
+static bool has_candidate(const Plan *plan, Node *join, int side)
+{
+    ReduceTarget target;
+    int          other;
+    for (int k = 0; k < join->n_keys; k++)
+        if (is_candidate(plan, join, side, k, &target, &other)) return true;
+    return false;
+}
+
+// Reduces SIDE of the join by the other one: the pair of keys that gains the most.
 static void choose(const Plan *plan, Node *join, int side, ReduceChoice *best)
 {
     for (int k = 0; k < join->n_keys; k++) {
-        const int own = column_of(side ? join->right_keys[k] : join->keys[k]);
-        const int other = column_of(side ? join->keys[k] : join->right_keys[k]);
-        if (own < 0 || other < 0) continue;
-        ReduceChoice choice = { .target = target_of(&join->inputs[side], own),
-                          .source = source_of(join->inputs[1 - side], other) };
-        if (join->join == JOIN_INNER && !choice.target.is_grouped && !plan->is_eager) continue;
+        ReduceChoice choice = { 0 };
+        int          other;
+        if (!is_candidate(plan, join, side, k, &choice.target, &other)) continue;
+        choice.source = source_of(join->inputs[1 - side], other);
         choice.share = share_of(plan, &choice.target, &choice.source);
         choice.gain = gain_of(plan, &choice.target, &choice.source, choice.share);
         if (choice.gain > best->gain) *best = choice;
@@ -236,6 +254,7 @@ static weft_status reduce_join(void *context, Node **slot)
     for (int side = 1; side >= (join->join == JOIN_INNER ? 0 : 1); side--) {
         ReduceChoice best = { .gain = REDUCE_GAIN };
         if (r->plan->n_scans >= MAX_RELATIONS) return WEFT_OK;
+        if (!has_candidate(r->plan, join, side)) continue;
         for (int i = 0; i < 2; i++) plan_prove(r->plan, join->inputs[i]);      // values as they are below the join
         choose(r->plan, join, side, &best);
         if (!best.target.slot) continue;
