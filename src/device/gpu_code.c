@@ -19,10 +19,15 @@
 
 // ---- entries --------------------------------------------------------------------------------------------------------
 
+static CodeEntry *_Atomic *bucket_of(Gpu *gpu, const char *key)
+{
+    return &gpu->by_key[hash_bytes(key, strlen(key)) % KERNEL_BUCKETS];
+}
+
 CodeEntry *kernel_find(Gpu *gpu, const char *key)
 {
-    CodeEntry *kernel = gpu->kernels;
-    while (kernel && strcmp(kernel->key, key) != 0) kernel = kernel->next;
+    CodeEntry *kernel = *bucket_of(gpu, key);
+    while (kernel && strcmp(kernel->key, key) != 0) kernel = kernel->same;
     return kernel;
 }
 
@@ -36,16 +41,18 @@ static char *copy_text(const char *text)
 CodeEntry *kernel_note(Gpu *gpu, const char *key, const Woven *woven, const Shape *shape)
 {
     ASSERT(mutex_is_held(&gpu->lock));
-    CodeEntry *kernel = kernel_find(gpu, key);
+    CodeEntry         *kernel = kernel_find(gpu, key);
+    CodeEntry *_Atomic *bucket = bucket_of(gpu, key);
     if (kernel) return kernel;
     kernel = calloc(1, sizeof *kernel);
     *kernel = (CodeEntry){ .state = KERNEL_NOTED,
                            .text = copy_text(woven->text),
                            .name = copy_text(woven->name),
                            .shape = *shape,
-                           .next = gpu->kernels };
+                           .next = gpu->kernels,
+                           .same = *bucket };
     snprintf(kernel->key, sizeof kernel->key, "%s", key);
-    gpu->kernels = kernel;
+    gpu->kernels = *bucket = kernel;
     return kernel;
 }
 

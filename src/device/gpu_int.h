@@ -46,6 +46,7 @@ enum {
     N_COMPILERS = 4,                   // threads that compile in the background, at most
     N_PINNED_SLOTS = 64,                      // a bit each
     N_MADE = 1024,                     // buckets of tables that it made
+    KERNEL_BUCKETS = 256,
     N_FITS = 8,                        // shapes that a kernel remembers
     N_EVENTS = 64,                     // created when the device is opened
     N_EVENTS_KEPT = 8192,              // kept at most for later launches
@@ -134,7 +135,7 @@ typedef struct CodeEntry {             // lives as long as the device
     Fit                fits[N_FITS];   // under slots_lock; the latest, in turn
     int                n_fits;
     bool               was_cached;
-    struct CodeEntry *next;
+    struct CodeEntry *next, *same;     // of all, and of those in its bucket
 } CodeEntry;
 
 // What lies side by side in a block of device memory begins at such a distance.
@@ -327,6 +328,7 @@ struct Gpu {
     bool              has_small_args;  // the driver has no memory for more arguments of a run
     double            moved_ms;        // when some of it was last given back, or a run ended
     CodeEntry        *_Atomic kernels; // added under the lock, and none goes
+    CodeEntry        *_Atomic by_key[KERNEL_BUCKETS];      // the same by a hash of their keys
     MadeTable        *made[N_MADE];    // tables and chunks that it made, by id,
     u64               made_bytes;      // and what all of them take
     struct FusedKernel *fused;         // used by the dispatcher only, as the next one

@@ -122,11 +122,28 @@ static void place_shared(Gpu *gpu, GpuRun *run)
 static int items_at_first(const char *text, u32 shared_groups, bool is_picked)
 {
     // It reads rows that a kernel left, and nothing is written behind the last one.
-    if (strstr(text, "FRESH(") || strstr(text, "CHAIN(")) return 1;
-    if (strstr(text, "CHAIN_PIECES")) return 1;            // it follows chains
+    if (strstr(text, "FRESH(")) return 1;
+    for (const char *at = text; (at = strstr(at, "CHAIN")); at++)          // it follows chains
+        if (at[5] == '(' || strncmp(at + 5, "_PIECES", 7) == 0) return 1;
     if (strstr(text, "GROUP(")) return 1;
     if (jit_has_calls(text)) return 1;
     return is_picked || (strstr(text, "SUMS(") && !shared_groups) ? 2 : 8;
+}
+
+// Most texts are those of earlier queries, so a thread remembers by their names what was found out.
+static int items_of(const Woven *woven, u32 shared_groups)
+{
+    static _Thread_local struct { char name[32]; bool is_shared; int items; } known[64];
+    const size_t n_name = strlen(woven->name);
+    const bool   is_shared = shared_groups != 0;
+    const u64    at = hash_bytes(woven->name, n_name) % COUNT_OF(known);
+    if (n_name >= sizeof known->name) return items_at_first(woven->text, shared_groups, false);
+    if (strcmp(known[at].name, woven->name) != 0 || known[at].is_shared != is_shared) {
+        known[at].items = items_at_first(woven->text, shared_groups, false);
+        known[at].is_shared = is_shared;
+        memcpy(known[at].name, woven->name, n_name + 1);
+    }
+    return known[at].items;
 }
 
 // A column is loaded without waiting for what is left of its rows where most of its sectors (32 bytes) are needed
@@ -153,13 +170,21 @@ static u32 eager_columns(const GpuRun *run)
 
 typedef struct KernelKey { char bytes[sizeof(((CodeEntry *)0)->key)]; } KernelKey;
 
+// Every launch asks for its code twice, so this is not left to the library's printf.
+PRINTF_LIKE(1, 2) static KernelKey key_make(const char *format, ...)
+{
+    KernelKey key;
+    va_list   args;
+    va_start(args, format);
+    format_args(key.bytes, sizeof key.bytes, format, args);
+    va_end(args);
+    return key;
+}
+
 static KernelKey key_of(const GpuRun *run)
 {
-    const Woven *woven = run->launch->woven;
-    KernelKey    key;
-    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x %x", woven->name, run->shape.items,
-             run->shape.shared_tables, run->shape.shared_groups, run->shape.eager, run->shape.near_groups);
-    return key;
+    return key_make("%.*s %d %x %x %x %x", 60, run->launch->woven->name, run->shape.items, run->shape.shared_tables,
+                    run->shape.shared_groups, run->shape.eager, run->shape.near_groups);
 }
 
 // What the compiler has to know, and with it which code it is.
@@ -167,7 +192,7 @@ static KernelKey choose_code(Gpu *gpu, GpuRun *run)
 {
     run->shape.eager = eager_columns(run);
     place_shared(gpu, run);
-    run->shape.items = items_at_first(run->launch->woven->text, run->shape.shared_groups, false);
+    run->shape.items = items_of(run->launch->woven, run->shape.shared_groups);
     return key_of(run);
 }
 

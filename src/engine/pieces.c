@@ -31,7 +31,7 @@ struct Piece {
 // A query that waits, on its own stack.
 typedef struct PieceWait { Piece *piece; const _Atomic u32 *stop; struct PieceWait *next, **link; } PieceWait;
 
-enum { N_BUCKETS = 1024 };
+enum { N_BUCKETS = 8192 };              // twice as many as pieces that stay
 
 struct Pieces {
     pthread_mutex_t lock;
@@ -71,13 +71,6 @@ static void unlist(Piece *piece)
     *piece->link = piece->next;
     if (piece->next) piece->next->link = piece->link;
     piece->is_listed = false;
-}
-
-static u64 hash_of(const char *signature)
-{
-    u64 hash = 14695981039346656037u;                          // FNV-1a
-    for (; *signature; signature++) hash = (hash ^ (unsigned char)*signature) * 1099511628211u;
-    return hash;
 }
 
 static Piece *find(const Pieces *pieces, const char *signature, u64 hash)
@@ -236,7 +229,7 @@ weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 
                        Error *err)
 {
     weft_status status = WEFT_OK;
-    const u64   hash = hash_of(signature);
+    const u64   hash = hash_bytes(signature, strlen(signature));
     *out = NULL, *must_make = false;
     pthread_mutex_lock(&pieces->lock);
     while (!*out && !status) {

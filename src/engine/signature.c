@@ -38,10 +38,13 @@ static int number_of(Signer *signer, int thing)
     return signer->numbers[thing];
 }
 
+// A word that stands for itself: no format has to be read.
+static void sign_word(Signer *signer, const char *word) { text_add_bytes(signer->text, word, strlen(word)); }
+
 static void sign_value(Signer *signer, const Value *value)
 {
     if (value->is_null) {
-        text_add(signer->text, "null");
+        sign_word(signer, "null");
     } else if (value->type.kind == TYPE_TEXT) {
         text_add(signer->text, "%u:", value->text.length);
         text_add_bytes(signer->text, value->text.bytes, value->text.length);
@@ -72,12 +75,13 @@ static void sign_expr(Signer *signer, const Expr *expr)
              expr->kind == EXPR_CALL ? (int)expr->op : -1);
     if (expr->kind == EXPR_CONST) sign_value(signer, &expr->value);
     for (int i = 0; i < expr->n_args; i++) sign_expr(signer, expr->args[i]);
-    text_add_bytes(signer->text, ")", 1);
+    sign_word(signer, ")");
 }
 
 static void sign_exprs(Signer *signer, const char *what, Expr *const *exprs, int n_exprs)
 {
-    text_add(signer->text, " %s", what);
+    sign_word(signer, " ");
+    sign_word(signer, what);
     for (int i = 0; i < n_exprs; i++) sign_expr(signer, exprs[i]);
 }
 
@@ -87,7 +91,7 @@ static void sign_use(Signer *signer, int number)
 {
     const Pipeline *pipeline = &signer->run->graph->pipelines[number];
     const Probe    *probe = query_probe_of(signer->run->graph, number);
-    if (query_probe_is_test(probe)) text_add(signer->text, " test");   // its table may lack repeated keys
+    if (query_probe_is_test(probe)) sign_word(signer, " test");   // its table may lack repeated keys
     for (int k = 0; k < probe->n_keys; k++) {
         const Range range = plan_range(signer->run->plan, probe->keys[k]);
         text_add(signer->text, " cover %d %llx %llx", probe->keys[k]->kind, (unsigned long long)range.low,
@@ -106,14 +110,15 @@ static void sign_build(Signer *signer, int number)
         sign_pipeline(signer, number);
         return;
     }
-    text_add_bytes(signer->text, "=", 1);
+    sign_word(signer, "=");
     text_add_bytes(signer->text, made->text, made->length);
     for (int r = 0; r < made->n_things; r++) text_add(signer->text, " r%d", number_of(signer, made->things[r]));
 }
 
 static void sign_bindings(Signer *signer, const char *what, const Binding *bindings, int n)
 {
-    text_add(signer->text, " %s", what);
+    sign_word(signer, " ");
+    sign_word(signer, what);
     for (int i = 0; i < n; i++) sign_expr(signer, bindings[i].value);
 }
 
@@ -133,11 +138,12 @@ static void sign_pipeline(Signer *signer, int number)
         signer->is_private = true;
         return;
     }
-    text_add(signer->text, "{r%d=%p", number_of(signer, number), (const void *)pipeline->table);
+    text_add(signer->text, "{r%d=%llx", number_of(signer, number),
+             (unsigned long long)(uintptr_t)pipeline->table);   // by the library, %p would take longer
     sign_exprs(signer, "where", pipeline->filters, pipeline->n_filters);
     for (int p = 0; p < pipeline->n_probes && !signer->is_private; p++) sign_probe(signer, &pipeline->probes[p]);
     for (int l = 0; l < pipeline->n_lets; l++) {
-        text_add(signer->text, " let");
+        sign_word(signer, " let");
         sign_column(signer, pipeline->lets[l].column);
         sign_expr(signer, pipeline->lets[l].value);
     }
@@ -150,7 +156,7 @@ static void sign_pipeline(Signer *signer, int number)
     }
     text_add(signer->text, " sink%d", pipeline->sink);
     sign_bindings(signer, "out", pipeline->outputs, pipeline->n_outputs);
-    text_add(signer->text, "}");
+    sign_word(signer, "}");
 }
 
 static void find_homes(Signer *signer)
