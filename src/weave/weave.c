@@ -41,19 +41,6 @@ static const char *title(Weaver *w)
     return text_keep(w->arena, &text);
 }
 
-// The name is the hash of the text with '@' in its place.
-static void print(Weaver *w)
-{
-    Text   text = { 0 };
-    Woven *out = w->out;
-    ir_print(w->ir, "@", &text);
-    const char *at = strchr(text.bytes, '@');
-    out->name = PRINT("p_%016llx", (unsigned long long)hash_bytes(text.bytes, text.length));
-    out->text = PRINT("%.*s%s%s", (int)(at - text.bytes), text.bytes, out->name, at + 1);
-    out->has_matches = ir_has_matches(w->ir);
-    text_free(&text);
-}
-
 #define PICK_COLUMNS 16                // gathered columns lie on the stack
 
 // Rows can be gathered where columns are of one width and without NULLs, and there are not too many of them.
@@ -129,7 +116,8 @@ weft_status weave(Arena *arena, const WeaveJob *job, Woven **out, Error *err)
     w.ir->title = title(&w);
     add_source_vars(&w);
     const weft_status status = write_kernel(&w);
-    if (!status) print(&w);
+    if (!status) texts_get(arena, w.ir, &w.out->name, &w.out->text);
+    w.out->has_matches = ir_has_matches(w.ir);
     text_free(&w.block);
     *out = w.out;
     return status;

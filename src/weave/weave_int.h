@@ -161,6 +161,10 @@ const char *weave_distance(Weaver *w, const Val *val, const char *name, i64 low)
 void weave_pass(Weaver *w, double share);  // of the rows, about, that the newest step lets pass
 void        weave_count(Weaver *w, const char *what, int at_step);             // counts the rows that are left
 
+// ---- texts.c
+// The kernel's name and text, in the arena.  Any thread.
+void texts_get(Arena *arena, const Ir *ir, const char **name, const char **text);
+
 // ---- value.c
 #define FEW_CONSTANTS 24               // of x in (...): compared one by one; more are a table
 weft_status weave_value(Weaver *w, const Expr *expr, Val *out);
