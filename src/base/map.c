@@ -21,7 +21,8 @@ typedef struct Slot {
 
 struct Map {
     Arena *arena;
-    Slot  *slots;                                           // from malloc, so that growing returns the old ones
+    Slot  *slots;                                           // the first ones in the arena, for many maps stay small;
+                                                            // then from malloc, so that growing returns the old ones
     size_t n_slots;                                         // a power of two
     size_t n_used;
 };
@@ -42,8 +43,7 @@ Map *map_new(Arena *arena)
     Map *map = arena_make(arena, Map);
     map->arena = arena;
     map->n_slots = SLOTS_MIN;
-    map->slots = small_alloc(sizeof(Slot) * map->n_slots);
-    arena_defer(arena, free_slots, map);
+    map->slots = arena_array(arena, Slot, map->n_slots);
     return map;
 }
 
@@ -74,7 +74,10 @@ static void grow(Map *map)
             to = (to + 1) & (map->n_slots - 1);
         map->slots[to] = old[i];
     }
-    free(old);
+    if (n_old > SLOTS_MIN)
+        free(old);
+    else
+        arena_defer(map->arena, free_slots, map);
 }
 
 bool map_get(const Map *map, const void *key, size_t length, u64 *value)

@@ -7,6 +7,9 @@
 
 #include "base/base_int.h"
 
+// As much as malloc hands out from the thread's own cache; kernel texts and signatures are as long.
+enum { LEAST = 1024 };
+
 // Makes room for LENGTH more bytes and the NUL behind them.
 static void reserve(Text *text, size_t length)
 {
@@ -16,7 +19,7 @@ static void reserve(Text *text, size_t length)
     size_t needed = text->length + length + 1;
     if (needed <= text->capacity)
         return;
-    size_t capacity = MAX_OF(MAX_OF(text->capacity * 2, needed), 256);
+    size_t capacity = MAX_OF(MAX_OF(text->capacity * 2, needed), LEAST);
     text->bytes = small_realloc(text->bytes, capacity);
     text->capacity = capacity;
 }

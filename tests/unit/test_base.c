@@ -271,6 +271,33 @@ TEST(arena_memory_that_was_used_before_is_zeroed)
     CHECK_INT(n_wrong, 0);
 }
 
+// More threads than may keep blocks of their own: the others share what they give back.
+typedef struct Crowd { pthread_barrier_t all_there; _Atomic int n_wrong; } Crowd;
+
+static void *fill_in_crowd(void *context)
+{
+    Crowd *crowd = context;
+    Arena *arena = arena_new(NULL, "test");
+    arena_alloc(arena, 1);
+    arena_free(arena);
+    pthread_barrier_wait(&crowd->all_there);
+    fill_arenas(&crowd->n_wrong);
+    pthread_barrier_wait(&crowd->all_there);
+    return NULL;
+}
+
+TEST(arenas_of_many_threads_are_zeroed)
+{
+    enum { N = 100 };
+    pthread_t threads[N];
+    Crowd     crowd = { .n_wrong = 0 };
+    CHECK_INT(pthread_barrier_init(&crowd.all_there, NULL, N), 0);
+    for (int i = 0; i < N; i++) CHECK_INT(pthread_create(&threads[i], NULL, fill_in_crowd, &crowd), 0);
+    for (int i = 0; i < N; i++) pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&crowd.all_there);
+    CHECK_INT(crowd.n_wrong, 0);
+}
+
 TEST(arena_text)
 {
     Arena *arena = arena_new(NULL, "test");
