@@ -145,7 +145,7 @@ u64  classes_version(const Classes *classes) { return classes->version; }
 
 const u16 *classes_atoms(const Classes *classes) { return classes->atom_of; }
 
-u32 classes_own_code(const Classes *classes, int test, u32 payload) { return classes->tests[test]->own_code[payload]; }
+const u32 *classes_own_codes(const Classes *classes, int test) { return classes->tests[test]->own_code; }
 
 // ---- the values that pass a test ------------------------------------------------------------------------------------
 

@@ -65,8 +65,8 @@ void       classes_map(const Classes *classes, Arena *arena, const int *tests, i
 bool       classes_map_values(const Classes *classes, ClassMap *map);
 void       classes_unmap(const Classes *classes, ClassMap *map);
 int        classes_n_payloads(const Classes *classes);                 // different ones
-// The code that the test's own table has for a payload; the test wants a value with it.
-u32        classes_own_code(const Classes *classes, int test, u32 payload);
+// By number of a payload: the code that the test's own table has for it, where the test wants a value with it.
+const u32 *classes_own_codes(const Classes *classes, int test);
 const u16 *classes_atoms(const Classes *classes);                      // by value - low
 int        classes_n_atoms(const Classes *classes);
 

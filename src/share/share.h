@@ -34,7 +34,7 @@ typedef struct SlotsWish {
     Arena            *arena;           // for small things; it outlives the slots
     Budget           *budget;          // for tables by value
     Slots            *before;          // of queries of this form, or NULL: its classes are split further
-    bool              takes;           // BEFORE is only to be freed after this: its classes are taken, not copied
+    bool              takes;           // BEFORE is only to be freed after this: its classes and its memory are taken
     bool              by_atom;         // the kernel looks up a value's atom, and then the atom's class
     const SlotMember *members;
     int               n_members;

@@ -14,6 +14,8 @@
 #define MOST_STATES    65534u          // numbers have 16 bits, and 0 is none
 #define MOST_NEXT      ((u64)1 << 21)  // entries of a table of states
 #define MOST_PAIRS     ((u64)1 << 22)  // cells that are added up, for all members
+#define PAIRS_AT_FIRST ((u64)1024)
+#define KEPT_TIMES     4               // as much memory for pairs as is expected to be used, at most
 #define MOST_WANTED    ((u64)1 << 21)  // combinations of classes, for all members
 #define TESTS_TAKEN    1024            // of queries that are gone, before classes are made anew,
 #define TESTS_COPIED   32              // and where all of them are copied first
@@ -22,7 +24,7 @@
 
 typedef struct StateTable {            // of a place in the order, but the first
     u16 *next;                         // by state before and class: state + 1, 0: none
-    u64  n_before, room;               // rows, and how many fit
+    u64  n_before, room;               // rows, and entries that there is room for
     u32  n_states;                     // that it leads to
     double *weight;                    // by state: share of the rows that are expected in it
 } StateTable;
@@ -47,7 +49,7 @@ struct Slots {
     u64        cells_most;
     u64       *first_pair;             // by member, and behind the last one
     u32       *cells, *groups;         // pairs: a cell, and the member's group that it is added to
-    u64        n_pairs;
+    u64        n_pairs, pairs_room;
 };
 
 // ---- which fit ------------------------------------------------------------------------------------------------------
@@ -247,12 +249,11 @@ static bool add_row(Slots *slots, int d)
 {
     StateTable *table = &slots->states[d];
     const u64   n_classes = (u64)slots->maps[d].n_classes;
-    if (table->n_before == table->room) {
-        const u64 room = MAX_OF(2 * table->room, 16);
-        if (room * n_classes > MOST_NEXT) return false;
-        if (!grow(slots->budget, (void **)&table->next, table->n_before * n_classes * 2, table->room * n_classes * 2,
-                  room * n_classes * 2))
-            return false;
+    const u64 used = table->n_before * n_classes;
+    if (used + n_classes > MOST_NEXT) return false;
+    if (used + n_classes > table->room) {
+        const u64 room = MAX_OF(2 * table->room, 16 * n_classes);
+        if (!grow(slots->budget, (void **)&table->next, used * 2, table->room * 2, room * 2)) return false;
         table->room = room;
     }
     memset(table->next + table->n_before * n_classes, 0, n_classes * sizeof(u16));
@@ -270,14 +271,20 @@ static bool add_state(Slots *slots, int d, u16 *next, double weight)
     return d + 1 == slots->form.n_tests || add_row(slots, d + 1);
 }
 
+typedef struct KeyPart {                   // a group key of the member at hand
+    int        place;                      // of its test; -1: it is computed from stored columns
+    u64        stride;                     // in the member's groups
+    const u32 *own;                        // by number of a payload: the member's code for it
+    u64        n_codes;                    // cells of the slot at hand that it tells apart
+    const u32 *payloads;                   // of the class at hand: numbers
+} KeyPart;
+
 typedef struct SlotWalk {                  // through what a member wants
-    Slots          *slots;
-    const SlotMember *member;
-    int                number;
-    int                classes[CUBE_TESTS];    // by place
-    u64                n_wanted;               // slots so far
-    u64                n_pairs;
-    bool               is_filling;             // else they are only counted
+    Slots  *slots;
+    int     number;
+    int     classes[CUBE_TESTS];           // by place
+    KeyPart keys[CUBE_KEYS];
+    u64     n_wanted;                      // slots so far, of all members
 } SlotWalk;
 
 static int place_of(const Slots *slots, int test)
@@ -287,37 +294,52 @@ static int place_of(const Slots *slots, int test)
     return -1;
 }
 
-// How many cells of the slot at hand a group key tells apart.
-static u64 n_codes_of(const SlotWalk *walk, int k)
+static void begin_member(SlotWalk *walk, const SlotMember *member, int number)
 {
-    const int t = walk->slots->form.test_of_key[k];
-    if (t < 0) return walk->member->woven->group_keys[k].n_codes;
-    const int d = place_of(walk->slots, t);
-    return (u64)walk->slots->maps[d].n_payloads[walk->classes[d]];
+    const Slots *slots = walk->slots;
+    walk->number = number;
+    for (int k = 0; k < slots->form.n_keys; k++) {
+        const GroupKey *key = &member->woven->group_keys[k];
+        const int       t = slots->form.test_of_key[k], d = t < 0 ? -1 : place_of(slots, t);
+        walk->keys[k] = (KeyPart){ .place = d, .stride = key->stride, .n_codes = key->n_codes };
+        if (d >= 0)
+            walk->keys[k].own = classes_own_codes(slots->classes[d], slots->tests[number * slots->form.n_tests + d]);
+    }
+}
+
+// The classes at hand lead to a slot.
+static void look_at_slot(SlotWalk *walk)
+{
+    for (int k = 0; k < walk->slots->form.n_keys; k++) {
+        KeyPart *key = &walk->keys[k];
+        if (key->place < 0) continue;
+        const ClassMap *map = &walk->slots->maps[key->place];
+        const int       class = walk->classes[key->place];
+        key->n_codes = (u64)map->n_payloads[class], key->payloads = map->payload_at[class];
+    }
 }
 
 // The part of the member's group that the key's CODE within its class is.
-static u64 group_part(const SlotWalk *walk, int k, u64 code)
+static u64 group_part(const KeyPart *key, u64 code)
 {
-    const Slots *slots = walk->slots;
-    const GroupKey *key = &walk->member->woven->group_keys[k];
-    const int       t = slots->form.test_of_key[k];
-    if (t < 0) return code * key->stride;
-    const int d = place_of(slots, t), test = slots->tests[walk->number * slots->form.n_tests + d];
-    return classes_own_code(slots->classes[d], test, slots->maps[d].payload_at[walk->classes[d]][code]) * key->stride;
+    return (key->own ? key->own[key->payloads[code]] : code) * key->stride;
 }
 
-// The strides of its slot: STRIDES[0] is that of the second group key.
+// STRIDES: of its slot; STRIDES[0] is that of the second group key.  Most pairs are made here, so what is the same for
+// all codes of the last key is not looked up for each.
 static void add_pairs(SlotWalk *walk, const u32 *strides, int k, u64 cell, u64 group)
 {
-    Slots    *slots = walk->slots;
-    const u64 stride = k + 1 < slots->form.n_keys ? strides[k] : 1;
-    if (k == slots->form.n_keys) {
-        slots->cells[walk->n_pairs] = (u32)cell, slots->groups[walk->n_pairs++] = (u32)group;
-        return;
-    }
-    for (u64 code = 0, n = n_codes_of(walk, k); code < n; code++)
-        add_pairs(walk, strides, k + 1, cell + code * stride, group + group_part(walk, k, code));
+    Slots         *slots = walk->slots;
+    const KeyPart *key = &walk->keys[k];
+    const bool     is_last = k + 1 >= slots->form.n_keys;
+    const u64      n_codes = k < slots->form.n_keys ? key->n_codes : 1;
+    u32           *cells = slots->cells + slots->n_pairs, *groups = slots->groups + slots->n_pairs;
+    for (u64 code = 0; code < n_codes && !is_last; code++)
+        add_pairs(walk, strides, k + 1, cell + code * strides[k], group + group_part(key, code));
+    if (!is_last) return;
+    for (u64 code = 0; code < n_codes; code++) cells[code] = (u32)(cell + code), groups[code] = (u32)group;
+    for (u64 code = 0; code < n_codes && k < slots->form.n_keys; code++) groups[code] += (u32)group_part(key, code);
+    slots->n_pairs += n_codes;
 }
 
 // The next slot, which the classes at hand lead to, gets as many cells as they have groups.  False: too many cells.
@@ -327,9 +349,10 @@ static bool place_slot(SlotWalk *walk)
     const int n_keys = slots->form.n_keys;
     u64       n_in_slot = 1;
     u32       strides[CUBE_KEYS] = { 0 };
+    look_at_slot(walk);
     for (int k = n_keys - 1; k >= 0; k--) {
         strides[k] = (u32)n_in_slot;
-        n_in_slot *= MAX_OF(n_codes_of(walk, k), 1);
+        n_in_slot *= MAX_OF(walk->keys[k].n_codes, 1);
         if (n_in_slot > slots->cells_most) return false;
     }
     if (n_keys) *LIST_PUSH(slots->arena, slots->places, slots->n_places) = (u32)slots->n_cells;
@@ -338,19 +361,40 @@ static bool place_slot(SlotWalk *walk)
     return slots->n_cells <= slots->cells_most;
 }
 
-static void reach_slot(SlotWalk *walk, u64 slot)
+// False: too many of them, or no memory.
+static bool has_room_for_pairs(Slots *slots, u64 n)
+{
+    const u64 used = slots->n_pairs * sizeof(u32), room = slots->pairs_room * sizeof(u32);
+    if (slots->n_pairs + n > MOST_PAIRS) return false;
+    if (slots->n_pairs + n <= slots->pairs_room) return true;
+    const u64 more = MAX_OF(MAX_OF(2 * slots->pairs_room, slots->n_pairs + n), PAIRS_AT_FIRST);
+    if (!grow(slots->budget, (void **)&slots->cells, used, room, more * sizeof(u32))) return false;
+    if (!grow(slots->budget, (void **)&slots->groups, used, room, more * sizeof(u32))) {
+        // Both have one size.
+        mem_free(slots->budget, slots->cells, more * sizeof(u32));
+        slots->cells = NULL;
+        return false;
+    }
+    slots->pairs_room = more;
+    return true;
+}
+
+// False: too many pairs, or no memory for them.
+static bool reach_slot(SlotWalk *walk, u64 slot)
 {
     Slots    *slots = walk->slots;
     const int n_keys = slots->form.n_keys;
     u64       n_pairs = 1;
-    walk->n_wanted++;
-    if (walk->is_filling) {
-        const u32 *place = slots->places + slot * (u64)n_keys;
-        add_pairs(walk, place + 1, 0, n_keys ? place[0] : slot, 0);
-        return;
+    look_at_slot(walk);
+    for (int k = 0; k < n_keys; k++) n_pairs *= walk->keys[k].n_codes;
+    if (++walk->n_wanted > MOST_WANTED || !has_room_for_pairs(slots, n_pairs)) return false;
+    if (!n_keys) {
+        add_pairs(walk, NULL, 0, slot, 0);
+        return true;
     }
-    for (int k = 0; k < n_keys; k++) n_pairs *= n_codes_of(walk, k);
-    walk->n_pairs += n_pairs;
+    const u32 *place = slots->places + slot * (u64)n_keys;
+    if (n_pairs) add_pairs(walk, place + 1, 0, place[0], 0);
+    return true;
 }
 
 static bool reach_state(SlotWalk *walk, int d, u16 *next, double weight)
@@ -374,9 +418,9 @@ static bool walk_from(SlotWalk *walk, int d, u64 before, double weight)
             if (!*next && !reach_state(walk, d, next, weight * map->share[class])) return false;
             state = *next - 1u;
         }
-        if (is_last) reach_slot(walk, d > 0 ? state : state - 1);
-        else if (!walk_from(walk, d + 1, state, weight * map->share[class])) return false;
-        if (walk->n_wanted > MOST_WANTED || walk->n_pairs > MOST_PAIRS) return false;
+        if (!(is_last ? reach_slot(walk, d > 0 ? state : state - 1)
+                      : walk_from(walk, d + 1, state, weight * map->share[class])))
+            return false;
     }
     return true;
 }
@@ -400,36 +444,32 @@ static bool place_classes(SlotWalk *walk)
     return true;
 }
 
+// And pairs.
 static bool make_states(Slots *slots, const SlotMember *members, int n_members, u64 cell_bytes_most)
 {
     const int n_tests = slots->form.n_tests;
-    SlotWalk  walk = { .slots = slots, .member = members };
+    SlotWalk  walk = { .slots = slots };
     slots->cells_most = cell_bytes_most / MAX_OF(cell_bytes(members[0].woven), 1);
     for (int c = 0; n_tests > 1 && c < slots->maps[0].n_classes; c++)
         if (!add_row(slots, 1)) return false;
+    begin_member(&walk, &members[0], 0);
     if (n_tests == 1 && !place_classes(&walk)) return false;
     for (int m = 0; m < n_members; m++) {
-        walk.member = &members[m], walk.number = m;
-        slots->first_pair[m] = walk.n_pairs;
+        begin_member(&walk, &members[m], m);
+        slots->first_pair[m] = slots->n_pairs;
         if (!walk_from(&walk, 0, 0, 1)) return false;
     }
-    slots->first_pair[n_members] = slots->n_pairs = walk.n_pairs;
+    slots->first_pair[n_members] = slots->n_pairs;
     return true;
 }
 
-static bool make_pairs(Slots *slots, const SlotMember *members, int n_members)
+// About as many for each member as there were before.
+static u64 expect_pairs(const SlotsWish *wish)
 {
-    Error ignored;
-    SlotWalk  walk = { .slots = slots, .is_filling = true };
-    void *memory;
-    error_clear(&ignored);
-    if (mem_alloc(slots->budget, 2 * (slots->n_pairs + 1) * sizeof(u32), &memory, &ignored)) return false;
-    slots->cells = memory, slots->groups = slots->cells + slots->n_pairs + 1;
-    for (int m = 0; m < n_members; m++) {
-        walk.member = &members[m], walk.number = m;
-        if (!walk_from(&walk, 0, 0, 1)) return false;
-    }
-    return walk.n_pairs == slots->n_pairs;
+    const Slots *before = wish->before;
+    if (!before || !before->n_members) return 0;
+    const u64 n = before->n_pairs * (u64)wish->n_members / (u64)before->n_members;
+    return MIN_OF(n + n / 4, MOST_PAIRS);
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
@@ -450,16 +490,33 @@ static Slots *slots_new(const SlotsWish *wish)
     return slots;
 }
 
+// The first touch of memory is dear, and pairs of a crowd are megabytes, so what was touched before is used again.
+static void take_memory(Slots *slots, const SlotsWish *wish, u64 n_pairs)
+{
+    Slots *before = wish->before;
+    if (!before || !wish->takes || before->budget != slots->budget) return;
+    if (before->pairs_room <= KEPT_TIMES * n_pairs) {
+        slots->cells = before->cells, slots->groups = before->groups, slots->pairs_room = before->pairs_room;
+        before->cells = before->groups = NULL, before->pairs_room = before->n_pairs = 0;
+    }
+    for (int d = 0; d < MIN_OF(slots->form.n_tests, before->form.n_tests); d++) {
+        slots->states[d].next = before->states[d].next, slots->states[d].room = before->states[d].room;
+        before->states[d].next = NULL, before->states[d].room = 0;
+    }
+}
+
 Slots *slots_make(const SlotsWish *wish)
 {
-    Slots *slots = slots_new(wish);
-    bool   ok = true;
+    Slots    *slots = slots_new(wish);
+    const u64 n_pairs = expect_pairs(wish);
+    bool      ok = true;
+    take_memory(slots, wish, n_pairs);
     for (int d = 0; d < slots->form.n_tests && ok; d++) {
         ok = make_classes(slots, wish, d) && map_classes(slots, d);
         if (ok) map_kinds(slots, d);
     }
-    ok = ok && make_states(slots, wish->members, wish->n_members, wish->cell_bytes) &&
-         make_pairs(slots, wish->members, wish->n_members);
+    ok = ok && has_room_for_pairs(slots, n_pairs) &&
+         make_states(slots, wish->members, wish->n_members, wish->cell_bytes);
     if (ok) return slots;
     slots_free(slots);
     return NULL;
@@ -469,11 +526,13 @@ void slots_free(Slots *slots)
 {
     for (int d = 0; slots && d < slots->form.n_tests; d++) {
         const StateTable *table = &slots->states[d];
-        mem_free(slots->budget, table->next, table->room * (u64)slots->maps[d].n_classes * sizeof(u16));
+        mem_free(slots->budget, table->next, table->room * sizeof(u16));
         if (slots->classes[d]) classes_unmap(slots->classes[d], &slots->maps[d]);
         classes_free(slots->classes[d]);
     }
-    if (slots) mem_free(slots->budget, slots->cells, 2 * (slots->n_pairs + 1) * sizeof(u32));
+    if (!slots) return;
+    mem_free(slots->budget, slots->cells, slots->pairs_room * sizeof(u32));
+    mem_free(slots->budget, slots->groups, slots->pairs_room * sizeof(u32));
 }
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------

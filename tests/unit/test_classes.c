@@ -158,7 +158,7 @@ static void check_map(const Classes *classes, const int *used, const int *number
             if (!has_payload || !made[used[t]].passes[a]) continue;
             const int local = map.local_of_atom[classes_atoms(classes)[a]];
             CHECK(local < map.n_payloads[class] && (!in_class || map.n_payloads[class] == 1));
-            CHECK_INT(classes_own_code(classes, numbers[t], map.payload_at[class][local]), made[used[t]].code[a]);
+            CHECK_INT(classes_own_codes(classes, numbers[t])[map.payload_at[class][local]], made[used[t]].code[a]);
         }
         for (int b = a + 1; b < SIZE && class; b += 1 + (int)draw(7)) {
             const bool has_other = in_class && has_payload && attribute[a] != attribute[b];
