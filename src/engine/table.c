@@ -824,18 +824,19 @@ static Builder new_builder(QueryRun *run, Arena *home, int number, const Launch 
 //
 // The rows of a build pipeline over kinds (kinds.h): few of them say what the table has for every key.
 
-// By kind: 0, or what the table says of its keys.
-static weft_status list_codes(Builder *b, const Coding *coding, u32 **codes)
+// By kind: 0, or what the table says of its keys.  And which kinds are in the table.
+static weft_status list_codes(Builder *b, const Coding *coding, u32 **codes, u32 **kinds_in)
 {
     const i64 *numbers = int_column(b, 0);
     TRY(home_alloc(b, ((size_t)b->kinds->n_kinds + 1) * sizeof **codes, (void **)codes));
+    TRY(home_alloc(b, ((size_t)b->rows->n_rows + 1) * sizeof **kinds_in, (void **)kinds_in));
     for (u64 r = 0; r < b->rows->n_rows; r++) {
         const u64 offset = coding ? (u64)coding->values[r] - (u64)coding->payload->base : 0,
                   code = !coding                            ? 0
                          : coding->nulls && coding->nulls[r] ? coding->payload->null_code
                          : coding->renumbered                ? coding->renumbered[offset]
                                                              : offset;
-        (*codes)[numbers[r]] = (u32)code + 1;
+        (*codes)[numbers[r]] = (u32)code + 1, (*kinds_in)[r] = (u32)numbers[r];
     }
     return WEFT_OK;
 }
@@ -947,15 +948,16 @@ static weft_status make_of_kinds(Builder *b, bool *is_done)
 {
     Coding *codings;
     u128    span;
-    u32    *codes;
+    u32    *codes, *kinds_in;
     TRY(describe(b, &codings, &span));
     *is_done = suits_kinds(b, span);
     if (!*is_done) return WEFT_OK;
     b->table->span = (u64)span;
-    TRY(list_codes(b, b->table->n_payloads ? &codings[0] : NULL, &codes));
+    TRY(list_codes(b, b->table->n_payloads ? &codings[0] : NULL, &codes, &kinds_in));
     arena_defer(b->home, kinds_release_deferred, (void *)(uintptr_t)kinds_hold(b->kinds));
     TRY(fill_by_kind(b, codes));
     b->table->kinds = b->kinds, b->table->code_of_kind = codes;
+    b->table->kinds_in = kinds_in, b->table->n_kinds_in = b->rows->n_rows;
     return WEFT_OK;
 }
 

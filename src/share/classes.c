@@ -10,6 +10,7 @@
 
 #define ATOM_WORDS (MOST_ATOMS / 64)
 #define NO_CODE    UINT32_MAX
+#define SCRATCH_KEPT ((u64)1 << 15)    // numbers
 
 typedef struct MadeTest {
     i64   low, high;
@@ -45,6 +46,8 @@ struct Classes {
     i64       *payloads;               // their values; the one that is NULL has number null_payload
     int        null_payload;           // -1: none yet
     Map       *payload_numbers;
+    u32       *scratch;                // for the values that pass a test, and their payloads
+    u64        scratch_room;           // of both together
     Split      split;
 };
 
@@ -128,6 +131,7 @@ void classes_free(Classes *classes)
 {
     if (!classes) return;
     mem_free(classes->budget, classes->atom_of, classes->size * sizeof(u16));
+    mem_free(classes->budget, classes->scratch, classes->scratch_room * sizeof(u32));
     arena_free(classes->arena);
 }
 
@@ -223,8 +227,8 @@ static void clip(const Classes *classes, i64 low, i64 high, u64 *first, u64 *end
 
 static void pass_kinds(Passing *passing, const JoinTable *table)
 {
-    for (u64 k = 1; k < (u64)table->kinds->n_kinds; k++)
-        if (table->code_of_kind[k]) pass(passing, k, table->code_of_kind[k] - 1);
+    for (u64 i = 0; i < table->n_kinds_in; i++)
+        pass(passing, table->kinds_in[i], table->code_of_kind[table->kinds_in[i]] - 1);
 }
 
 static void find_passing(const Classes *classes, const ClassTest *test, u64 first, u64 end, Passing *passing)
@@ -367,27 +371,49 @@ static bool make_test(Classes *classes, const ClassTest *test, Passing *passing,
     return split_atoms(classes, made, passing);
 }
 
+// Room for so many values that pass, from test to test the same.
+static bool find_scratch(Classes *classes, u64 room, Passing *passing)
+{
+    Error ignored;
+    void *memory;
+    error_clear(&ignored);
+    if (classes->scratch_room < 2 * room) {
+        mem_free(classes->budget, classes->scratch, classes->scratch_room * sizeof(u32));
+        classes->scratch = NULL, classes->scratch_room = 0;
+        if (mem_alloc(classes->budget, 2 * room * sizeof(u32), &memory, &ignored)) return false;
+        classes->scratch = memory, classes->scratch_room = 2 * room;
+    }
+    *passing = (Passing){ .at = classes->scratch, .codes = classes->scratch + room, .room = (u32)room };
+    return true;
+}
+
+// What is kept besides classes is small.
+static void trim_scratch(Classes *classes)
+{
+    if (classes->scratch_room <= SCRATCH_KEPT) return;
+    mem_free(classes->budget, classes->scratch, classes->scratch_room * sizeof(u32));
+    classes->scratch = NULL, classes->scratch_room = 0;
+}
+
 int classes_add(Classes *classes, const ClassTest *test)
 {
     const int found = find_test(classes, test);
     if (found >= 0) return found;
-    Error ignored;
-    void *memory;
-    u64   first = 0, end = classes->size;
-    error_clear(&ignored);
+    Passing passing;
+    u64     first = 0, end = classes->size;
     ASSERT(!classes->kinds || test->table->kinds->id == classes->kinds);
     if (!classes->kinds) clip(classes, test->low, test->high, &first, &end);
     if (!classes->kinds && test->table)
         clip(classes, test->table->keys[0].low, test->table->keys[0].high, &first, &end);
-    const u64 room = test->table && !classes->kinds ? MIN_OF(end - first, test->table->n_rows) : end - first;
-    const u64 bytes = 2 * (room + 1) * sizeof(u32);
-    if (mem_alloc(classes->budget, bytes, &memory, &ignored)) return -1;
-    Passing   passing = { .at = memory, .codes = (u32 *)memory + room, .room = (u32)room };
+    const u64 room = classes->kinds ? test->table->n_kinds_in
+                     : test->table  ? MIN_OF(end - first, test->table->n_rows)
+                                    : end - first;
+    if (!find_scratch(classes, room + 1, &passing)) return -1;
     MadeTest *made = arena_make(classes->arena, MadeTest);
     made->low = test->low, made->high = test->high, made->table = test->table ? test->table->id : 0;
     find_passing(classes, test, first, end, &passing);
     const bool ok = make_test(classes, test, &passing, made);
-    mem_free(classes->budget, memory, bytes);
+    trim_scratch(classes);
     if (!ok) return -1;
     add_test(classes, made);
     return classes->n_tests - 1;

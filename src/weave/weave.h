@@ -122,6 +122,8 @@ typedef struct JoinTable {
     Remote *remote;  // not NULL: all of it that has an address is there, and NULL here until it is fetched
     const Kinds      *kinds;           // of the rows it was built from; NULL: not known
     const u32        *code_of_kind;    // with kinds: 1, or the first payload's code + 1; 0: not in the table
+    const u32        *kinds_in;        // the kinds whose code is not 0, each once: most tables have few of all kinds
+    u64               n_kinds_in;
     LatePart         *late;            // with kinds: makes slots, or the payload's data, which are NULL here; or NULL
 } JoinTable;
 

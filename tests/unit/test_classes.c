@@ -16,7 +16,9 @@ typedef struct Handmade {              // a test, and what it lets pass
     i64      *decode;
 } Handmade;
 
-static const ClassValues values = { LOW, SIZE, NULL };
+static u32               rows_of_kind[SIZE];
+static const Kinds       all_kinds = { .id = 5, .n_kinds = SIZE, .n_rows = rows_of_kind };
+static const ClassValues values = { LOW, SIZE, NULL }, kind_values = { 0, SIZE, &all_kinds };
 
 static u64      x;
 static Budget   budget;
@@ -101,6 +103,35 @@ static void make_table(Handmade *h, bool has_payload, int width)
     h->test.table = &h->table;
 }
 
+// By kind instead of by value; no row is of kind 0.
+static void make_kind_table(Handmade *h, bool has_payload)
+{
+    u32 *codes = calloc(2 * SIZE, sizeof *codes), *kinds_in = codes + SIZE;
+    h->memory = codes, h->passes[0] = false;
+    h->table = (JoinTable){ .id = 1 + (u64)n_made,
+                            .n_payloads = has_payload,
+                            .payloads = &h->payload,
+                            .kinds = &all_kinds,
+                            .code_of_kind = codes,
+                            .kinds_in = kinds_in };
+    if (has_payload) code_payloads(h);
+    for (u32 k = 1; k < SIZE; k++)
+        if (h->passes[k]) codes[k] = has_payload ? h->code[k] + 1 : 1, kinds_in[h->table.n_kinds_in++] = k;
+    h->test.table = &h->table;
+}
+
+static Handmade *make_kind_test(bool has_payload)
+{
+    Handmade *h = &made[n_made];
+    const u32 modulus = 2 + draw(9), rest = draw(modulus);
+    memset(h, 0, sizeof *h);
+    h->test = (ClassTest){ .low = INT64_MIN, .high = INT64_MAX, .has_payload = has_payload };
+    for (u32 k = 0; k < SIZE; k++) h->passes[k] = rest ? k % modulus == rest : draw(modulus) == 0;
+    make_kind_table(h, has_payload);
+    n_made++;
+    return h;
+}
+
 static Handmade *make_test(bool has_payload)
 {
     static const int widths[] = { 1, 2, 4, 8 };
@@ -168,25 +199,26 @@ static void check_map(const Classes *classes, const int *used, const int *number
     classes_unmap(classes, &map);
 }
 
-static void check_tests(u64 seed, bool has_payload)
+static void check_tests(u64 seed, bool has_payload, const ClassValues *of)
 {
+    Handmade *(*make)(bool) = of->kinds ? make_kind_test : make_test;
     int used[MOST_TESTS], numbers[MOST_TESTS], n_used = 0;
     begin(seed);
-    Classes  *classes = classes_new(&budget, NULL, &values, MOST_ATOMS);
+    Classes  *classes = classes_new(&budget, NULL, of, MOST_ATOMS);
     const int n_tests = 1 + (int)draw(MOST_TESTS / 2);
     for (int t = 0; t < n_tests; t++) {
-        const int number = classes_add(classes, &make_test(has_payload)->test);
+        const int number = classes_add(classes, &make(has_payload)->test);
         CHECK(number >= 0 && classes_add(classes, &made[t].test) == number);   // the same again is no other test
         if (draw(3) == 0) continue;                                            // as if its query were gone
         used[n_used] = t, numbers[n_used++] = number;
     }
     check_map(classes, used, numbers, n_used, has_payload, false);
     check_map(classes, used, numbers, n_used, has_payload, true);
-    Classes *later = classes_new(&budget, classes, &values, MOST_ATOMS);                 // others come
+    Classes *later = classes_new(&budget, classes, of, MOST_ATOMS);                      // others come
     classes_free(classes);
     for (int t = 0; t < 5; t++) {
         used[n_used] = n_made;
-        numbers[n_used++] = classes_add(later, &make_test(has_payload)->test);
+        numbers[n_used++] = classes_add(later, &make(has_payload)->test);
     }
     check_map(later, used, numbers, n_used, has_payload, draw(2));
     classes_free(later);
@@ -195,12 +227,18 @@ static void check_tests(u64 seed, bool has_payload)
 
 TEST(values_are_in_one_class_when_no_test_tells_them_apart)
 {
-    for (u64 seed = 1; seed <= 40; seed++) check_tests(seed, false);
+    for (u64 seed = 1; seed <= 40; seed++) check_tests(seed, false, &values);
 }
 
 TEST(payloads_are_numbered_within_their_class)
 {
-    for (u64 seed = 1; seed <= 40; seed++) check_tests(seed, true);
+    for (u64 seed = 1; seed <= 40; seed++) check_tests(seed, true, &values);
+}
+
+TEST(kinds_are_told_apart_as_values_are)
+{
+    for (u32 k = 1; k < SIZE; k++) rows_of_kind[k] = 1 + k % 3;
+    for (u64 seed = 1; seed <= 40; seed++) check_tests(seed, seed % 2, &kind_values);
 }
 
 TEST(tables_that_disagree_about_a_payload_do_not_go_together)
