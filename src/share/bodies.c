@@ -32,6 +32,8 @@ typedef struct BodyGroup {
     bool     is_first;                 // over joins: tried before those over columns
     bool     was_refused;              // over columns: all of them do not fit
     bool     is_asked, has_met;        // whether they have met; they are asked once
+    int      n_judged;                 // over joins: the first so many of these riders were judged; 0: none were
+    double   judged_ns;                // what the run takes as one body of them, but for making it
 } BodyGroup;
 
 typedef struct BodyGroups { int n; BodyGroup *groups; } BodyGroups;
@@ -105,13 +107,20 @@ static BodyGroups list_groups(const Choosing *choosing, ShareWay way)
     return groups;
 }
 
+// The first N of its list are left; where others are gone, what was judged was not these.
+static void set_size(BodyGroup *group, int n)
+{
+    if (n != group->n) group->n_judged = 0;
+    group->n = n;
+}
+
 // Riders that found something else, or wait for it, are gone.
 static void keep_left(const Choosing *choosing, BodyGroup *group)
 {
     int n = 0;
     for (int i = 0; i < group->n; i++)
         if (!choosing->is_taken[group->list[i]] && !choosing->awaits[group->list[i]]) group->list[n++] = group->list[i];
-    group->n = n;
+    set_size(group, n);
 }
 
 // ---- whether it pays ------------------------------------------------------------------------------------------------
@@ -177,28 +186,39 @@ static SlotMember *members_of(const Choosing *choosing, const int *list, int n)
 }
 
 // Two launches: the body's, and one that adds up cells.
-static double joins_ns(const Choosing *choosing, const int *list, int n)
+static double join_run_ns(const Choosing *choosing, const SlotMember *members, int n)
+{
+    const ShareCosts *costs = choosing->ways->costs;
+    double            looks[CUBE_TESTS];
+    int               order[CUBE_TESTS] = { 0 };
+    cost_join_looks(costs, &members[0], looks);
+    slots_order(members, n, looks, false, order);
+    return run_ns(choosing, cost_joins(costs, members, n, order), 2);
+}
+
+// A group is judged twice: before what it needs is made, and when it is made.  Each member is far apart in memory, so
+// what is the same both times is kept.
+static double joins_ns(const Choosing *choosing, BodyGroup *group, const int *list, int n)
 {
     const ShareWays   *ways = choosing->ways;
     SlotMember        *members = members_of(choosing, list, n);
     const ShareRider **riders = choosing_riders(choosing, list, n);
-    double             looks[CUBE_TESTS];
-    int                order[CUBE_TESTS] = { 0 };
-    cost_join_looks(ways->costs, &members[0], looks);
-    slots_order(members, n, looks, false, order);
-    double       ns = run_ns(choosing, cost_joins(ways->costs, members, n, order), 2);
-    bool         is_all = false;
+    bool               is_all = false;
+    if (list != group->list || group->n_judged != n) {
+        group->judged_ns = join_run_ns(choosing, members, n);
+        group->n_judged = list == group->list ? n : 0;
+    }
     const Slots *before = ways->made ? ways->made(ways->device, riders, n, &is_all) : NULL;
-    if (!is_all) ns += cost_making(ways->costs, members, n, before);
+    const double ns = group->judged_ns + (is_all ? 0 : cost_making(ways->costs, members, n, before));
     free(riders);
     free(members);
     return ns;
 }
 
-static bool pays_over_joins(const Choosing *choosing, const int *list, int n, double *gain)
+static bool pays_over_joins(const Choosing *choosing, BodyGroup *group, const int *list, int n, double *gain)
 {
     const double alone = run_ns(choosing, alone_ns(choosing, list, n), n) + own_ns(choosing, list, n),
-                 together = joins_ns(choosing, list, n);
+                 together = joins_ns(choosing, group, list, n);
     *gain = alone / together;
     return *gain >= choosing->ways->costs->least_joins && apart_ns(choosing, list, n) >= SIEVE_GAIN * together;
 }
@@ -252,9 +272,9 @@ static int most_of(Choosing *choosing, const BodyGroup *group, int n)
 
 // ---- making them ----------------------------------------------------------------------------------------------------
 
-static bool pays(const Choosing *choosing, const BodyGroup *group, const int *list, int n, double *gain)
+static bool pays(const Choosing *choosing, BodyGroup *group, const int *list, int n, double *gain)
 {
-    return group->way == SHARE_JOINS ? pays_over_joins(choosing, list, n, gain)
+    return group->way == SHARE_JOINS ? pays_over_joins(choosing, group, list, n, gain)
                                      : pays_over_columns(choosing, list, n, gain);
 }
 
@@ -305,7 +325,7 @@ static bool ask_whether_met(Choosing *choosing, BodyGroup *group)
     for (int i = 0; i < group->n; i++)
         if (!ways->can || ways->can(ways->device, group->way, &choosing->riders[group->list[i]]))
             group->list[n++] = group->list[i];
-    group->n = n;
+    set_size(group, n);
     return true;
 }
 
@@ -372,7 +392,7 @@ static double *expect_parts(const Choosing *choosing, const BodyGroups *columns)
 }
 
 // Whether a body over joins is expected to cost less than its riders in bodies over columns, and without one.
-static bool beats_columns(const Choosing *choosing, const BodyGroup *group, const double *parts)
+static bool beats_columns(const Choosing *choosing, BodyGroup *group, const double *parts)
 {
     int   *others = malloc((size_t)group->n * sizeof *others), n_others = 0;
     double ns = 0;
@@ -384,7 +404,7 @@ static bool beats_columns(const Choosing *choosing, const BodyGroup *group, cons
                                run_ns(choosing, alone_ns(choosing, others, n_others), n_others) +
                                    own_ns(choosing, others, n_others));
     free(others);
-    return ns > FIRST_GAIN * joins_ns(choosing, group->list, group->n);
+    return ns > FIRST_GAIN * joins_ns(choosing, group, group->list, group->n);
 }
 
 static bool suit_joins(const Choosing *choosing, const BodyGroup *group)
