@@ -58,7 +58,21 @@ typedef struct JoinKernel {
     bool        has_cells;
 } JoinKernel;
 
-enum { KERNELS_MOST = 6, NEAR_TABLES = 32 };
+enum { KERNELS_MOST = 6, NEAR_TABLES = 32, SLOTS_MOST = 8 };
+
+// Of the latest cube over some kinds; used by the dispatcher only.  Kept apart by kinds, since classes are of kinds: of
+// two cubes of a run that are of one shape, one over finer kinds than the other, both have classes for the next run.
+typedef struct JoinSlots {
+    u64         kinds[CUBE_TESTS];     // ids, by test, as in CubeTest
+    Slots      *slots;                 // NULL: none yet, or no more
+    Arena      *arena;
+    u64         version;               // of what is sent for it
+    int         n_members;
+    u64        *members;               // numbers of launches
+    u64         used;                  // when
+    u64         refused_first, refused_last;   // members that no slots could be made for: the first, the last
+    int         n_refused;             // and how many; 0: none
+} JoinSlots;
 
 typedef struct JoinShape {             // lives as long as the device
     Arena      *arena;
@@ -72,15 +86,7 @@ typedef struct JoinShape {             // lives as long as the device
     int         n_kernels;
     JoinKernel  kernels[KERNELS_MOST]; // the first has nothing in shared memory, and will do for any tables and cells
     _Atomic bool is_ready;             // it is
-    // of the latest cube
-    Slots      *slots;
-    Arena      *slots_arena;
-    u64         version;               // of what is sent for it
-    int         n_members;
-    u64        *members;               // numbers of launches
-    u64         used;                  // when
-    u64         refused_first, refused_last;   // members that no slots could be made for: the first, the last
-    int         n_refused;             // and how many; 0: none
+    JoinSlots   slots[SLOTS_MOST];
     GpuEvent    sent;                  // all that was sent for cubes of this shape
     bool        has_sent;
     struct JoinShape *next;
@@ -94,6 +100,7 @@ typedef struct CollectArgs {
 
 struct GpuJoinCube {
     JoinShape   *shape;
+    JoinSlots   *own;                  // of the shape: those of this cube while it is put together
     GpuRun       kernel, collect;      // shapes and code
     int          n_runs;
     GpuRun     **runs;
@@ -384,13 +391,33 @@ ShareMade gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n)
 
 // ---- what was made before -------------------------------------------------------------------------------------------
 
-// The places among those that the latest slots were made for; false: they are others, or mostly gone.
-static bool find_members(const JoinShape *shape, GpuRun *const *runs, int n, int *numbers)
+static bool is_over(const JoinSlots *own, const CubeForm *form)
 {
-    if (!shape->slots || n > shape->n_members || 2 * n < shape->n_members) return false;
+    int t = 0;
+    while (t < form->n_tests && own->kinds[t] == form->tests[t].kinds) t++;
+    return t == form->n_tests;
+}
+
+// Those over the kinds of FORM; else those that were not used for the longest time.
+static JoinSlots *slots_over(JoinShape *shape, const CubeForm *form)
+{
+    JoinSlots *oldest = &shape->slots[0];
+    for (int s = 0; s < SLOTS_MOST; s++) {
+        JoinSlots *own = &shape->slots[s];
+        if (own->used && is_over(own, form)) return own;
+        if (own->used < oldest->used) oldest = own;
+    }
+    return oldest;
+}
+
+// The places among those that the latest slots were made for; false: they are others, or mostly gone.
+static bool find_members(const JoinSlots *own, GpuRun *const *runs, int n, int *numbers)
+{
+    if (!own->slots || !is_over(own, &runs[0]->joins->form) || n > own->n_members || 2 * n < own->n_members)
+        return false;
     for (int i = 0, m = 0; i < n; i++, m++) {
-        while (m < shape->n_members && shape->members[m] != runs[i]->number) m++;
-        if (m == shape->n_members) return false;
+        while (m < own->n_members && own->members[m] != runs[i]->number) m++;
+        if (m == own->n_members) return false;
         numbers[i] = m;
     }
     return true;
@@ -398,21 +425,39 @@ static bool find_members(const JoinShape *shape, GpuRun *const *runs, int n, int
 
 const Slots *gpu_join_cube_made(GpuRun *const *runs, int n, bool *is_all)
 {
-    const JoinShape *shape = find_shape(runs[0]);
+    JoinShape       *shape = find_shape(runs[0]);
+    const CubeForm  *form = &runs[0]->joins->form;
+    const JoinSlots *own = shape ? slots_over(shape, form) : NULL;
     int             *numbers = calloc((size_t)n, sizeof *numbers);
-    *is_all = shape && find_members(shape, runs, n, numbers);
+    *is_all = own && find_members(own, runs, n, numbers);
     free(numbers);
-    return shape ? shape->slots : NULL;
+    return own && is_over(own, form) ? own->slots : NULL;
 }
 
 // ---- slots ----------------------------------------------------------------------------------------------------------
 
-static void forget_slots(JoinShape *shape)
+static void forget_slots(JoinSlots *own)
 {
-    slots_free(shape->slots);
-    if (shape->slots_arena) arena_free(shape->slots_arena);
-    free(shape->members);
-    shape->slots = NULL, shape->slots_arena = NULL, shape->members = NULL, shape->n_members = 0;
+    slots_free(own->slots);
+    if (own->arena) arena_free(own->arena);
+    free(own->members);
+    own->slots = NULL, own->arena = NULL, own->members = NULL, own->n_members = 0;
+}
+
+static void forget_shape(JoinShape *shape)
+{
+    for (int s = 0; s < SLOTS_MOST; s++) forget_slots(&shape->slots[s]);
+}
+
+// They are for cubes over the kinds of FORM from now on.
+static void use_slots(Gpu *gpu, JoinSlots *own, const CubeForm *form)
+{
+    if (!is_over(own, form)) {
+        forget_slots(own);
+        own->n_refused = 0;
+        for (int t = 0; t < form->n_tests; t++) own->kinds[t] = form->tests[t].kinds;
+    }
+    own->used = ++gpu->n_join_cubes;
 }
 
 // What each dimension is told apart by: a shape that has values where others have kinds takes much longer.
@@ -429,7 +474,7 @@ static void log_slots(const JoinShape *shape, const Slots *slots, const Kinds *c
               (unsigned long long)figures.n_pairs);
 }
 
-static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
+static bool make_slots(const JoinShape *shape, JoinSlots *own, GpuRun *const *runs, int n)
 {
     static _Atomic u64 last_version;
     const double       start_ms = time_now_ms();
@@ -439,7 +484,7 @@ static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
     for (int t = 0; t < shape->form.n_tests; t++) kinds[t] = slots_kinds(members, n, t);
     Slots             *slots = slots_make(&(SlotsWish){ .arena = arena,
                                                         .budget = common_budget(runs[0]->launch->budget),
-                                                        .before = shape->slots,
+                                                        .before = own->slots,
                                                         .takes = true,
                                                         .by_atom = true,
                                                         .members = members,
@@ -449,21 +494,20 @@ static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
                                                         .cell_bytes = CELLS_MOST });
     free(members);
     log_slots(shape, slots, kinds, n, time_now_ms() - start_ms);
-    forget_slots(shape);
+    forget_slots(own);
     if (!slots) {
         arena_free(arena);
         return false;
     }
-    shape->slots = slots, shape->slots_arena = arena, shape->version = ++last_version;
-    shape->members = calloc((size_t)n, sizeof *shape->members), shape->n_members = n;
-    for (int i = 0; i < n; i++) shape->members[i] = runs[i]->number;
-    slots_fill_in(slots, shape->woven);
+    own->slots = slots, own->arena = arena, own->version = ++last_version;
+    own->members = calloc((size_t)n, sizeof *own->members), own->n_members = n;
+    for (int i = 0; i < n; i++) own->members[i] = runs[i]->number;
     return true;
 }
 
-// ---- slots of several shapes at once --------------------------------------------------------------------------------
+// ---- slots of several cubes at once ---------------------------------------------------------------------------------
 
-typedef struct SlotsWork { JoinShape *shape; GpuRun **runs; int n; bool is_made; } SlotsWork;
+typedef struct SlotsWork { const JoinShape *shape; JoinSlots *own; GpuRun **runs; int n; bool is_made; } SlotsWork;
 typedef struct SlotsWorks { SlotsWork *works; int n; _Atomic int next; } SlotsWorks;
 
 static void make_some(void *context, int worker)
@@ -471,36 +515,39 @@ static void make_some(void *context, int worker)
     SlotsWorks *all = context;
     (void)worker;
     for (int w; (w = atomic_fetch_add(&all->next, 1)) < all->n;)
-        all->works[w].is_made = make_slots(all->works[w].shape, all->works[w].runs, all->works[w].n);
+        all->works[w].is_made =
+            make_slots(all->works[w].shape, all->works[w].own, all->works[w].runs, all->works[w].n);
 }
 
-static bool is_listed(const SlotsWorks *all, const JoinShape *shape)
+static bool is_listed(const SlotsWorks *all, const JoinSlots *own)
 {
     int w = 0;
-    while (w < all->n && all->works[w].shape != shape) w++;
+    while (w < all->n && all->works[w].own != own) w++;
     return w < all->n;
 }
 
-static void list_work(SlotsWorks *all, const JoinCubeWish *wish)
+static void list_work(Gpu *gpu, SlotsWorks *all, const JoinCubeWish *wish)
 {
     JoinShape *shape = find_shape(wish->runs[0]);
+    JoinSlots *own = shape ? slots_over(shape, &wish->runs[0]->joins->form) : NULL;
     int       *numbers = calloc((size_t)wish->n, sizeof *numbers);
-    if (shape && !is_listed(all, shape) && !find_members(shape, wish->runs, wish->n, numbers))
-        all->works[all->n++] = (SlotsWork){ .shape = shape, .runs = wish->runs, .n = wish->n };
+    if (own && !is_listed(all, own) && !find_members(own, wish->runs, wish->n, numbers)) {
+        use_slots(gpu, own, &wish->runs[0]->joins->form);
+        all->works[all->n++] = (SlotsWork){ .shape = shape, .own = own, .runs = wish->runs, .n = wish->n };
+    }
     free(numbers);
 }
 
 // The choice at hand asks for the same queries once more: has_slots then knows that they had no room.
 static void note_refused(const SlotsWork *work)
 {
-    work->shape->n_refused = work->is_made ? 0 : work->n;
-    work->shape->refused_first = work->runs[0]->number, work->shape->refused_last = work->runs[work->n - 1]->number;
+    work->own->n_refused = work->is_made ? 0 : work->n;
+    work->own->refused_first = work->runs[0]->number, work->own->refused_last = work->runs[work->n - 1]->number;
 }
 
-static bool was_refused(const JoinShape *shape, GpuRun *const *runs, int n)
+static bool was_refused(const JoinSlots *own, GpuRun *const *runs, int n)
 {
-    return shape->n_refused == n && shape->refused_first == runs[0]->number &&
-           shape->refused_last == runs[n - 1]->number;
+    return own->n_refused == n && own->refused_first == runs[0]->number && own->refused_last == runs[n - 1]->number;
 }
 
 // Where they are several: classes are made of what queries have, whatever their shape, so no two wait for each other.
@@ -508,8 +555,7 @@ static bool was_refused(const JoinShape *shape, GpuRun *const *runs, int n)
 void gpu_join_cubes_prepare(Gpu *gpu, const JoinCubeWish *wishes, int n)
 {
     SlotsWorks all = { .works = calloc((size_t)n, sizeof *all.works) };
-    for (int w = 0; w < n; w++) list_work(&all, &wishes[w]);
-    for (int w = 0; w < all.n; w++) all.works[w].shape->used = ++gpu->n_join_cubes;
+    for (int w = 0; w < n; w++) list_work(gpu, &all, &wishes[w]);
     if (all.n > 1) {
         pool_run(gpu->copiers, MIN_OF(pool_size(gpu->copiers), all.n), make_some, &all);
         for (int w = 0; w < all.n; w++) note_refused(&all.works[w]);
@@ -636,13 +682,14 @@ static BodyPlan plan_body(const GpuJoinCube *cube)
 static u8 *write_body(const GpuJoinCube *cube, const BodyPlan *plan)
 {
     const JoinShape *shape = cube->shape;
+    const JoinSlots *own = cube->own;
     u8              *body = calloc(1, plan->bytes);
     u64              n_done = 0;
     for (int t = 0; t < first_by_value(shape); t++)
         if (shape->woven->table_facts[t].bytes)
             memcpy(body + plan->tables_at[t], shape->woven->tables[t], shape->woven->table_facts[t].bytes);
-    for (int m = 0; m < shape->n_members; m++) {
-        const SlotPairs pairs = slots_pairs(shape->slots, m);
+    for (int m = 0; m < own->n_members; m++) {
+        const SlotPairs pairs = slots_pairs(own->slots, m);
         memcpy(body + plan->cells_at + n_done * sizeof(u32), pairs.cells, pairs.n * sizeof(u32));
         memcpy(body + plan->groups_at + n_done * sizeof(u32), pairs.groups, pairs.n * sizeof(u32));
         n_done += pairs.n;
@@ -660,14 +707,14 @@ static weft_status send_body(Wave *wave, GpuJoinCube *cube, GpuStream stream, Se
     u8              *body = write_body(cube, &plan);
     GpuAddress       at = 0;
     weft_status      status =
-        send_once(wave, stream, (CopyKey){ shape->version, (u64)KEY_BODY << 32 }, body, plan.bytes, &at, err);
+        send_once(wave, stream, (CopyKey){ cube->own->version, (u64)KEY_BODY << 32 }, body, plan.bytes, &at, err);
     free(body);
     for (int t = 0; t < first_by_value(shape); t++) sent->tables[t] = pointer(at + plan.tables_at[t]);
     sent->cells = at + plan.cells_at, sent->groups = at + plan.groups_at;
     for (int d = 0; d < shape->form.n_tests && !status; d++) {
         const int t = cube_table_values(&shape->form, d);
         if (!shape->woven->tables[t]) continue;            // its kinds are a column
-        status = send_once(wave, stream, (CopyKey){ slots_version(shape->slots, d), (u64)KEY_ATOMS << 32 },
+        status = send_once(wave, stream, (CopyKey){ slots_version(cube->own->slots, d), (u64)KEY_ATOMS << 32 },
                            shape->woven->tables[t], shape->woven->table_facts[t].bytes, &at, err);
         sent->tables[t] = pointer(at);
     }
@@ -787,9 +834,9 @@ static void write_collects(GpuJoinCube *cube, CubeRoom *room, const JoinCubeHead
     GpuAddress   own_at;
     KernelArgs  *args = take(room, (u64)(cube->n_runs * n_state) * sizeof *args, &cube->collects_at);
     CollectArgs *own = take(room, (u64)(cube->n_runs * n_state) * sizeof *own, &own_at);
-    u64         *first_pair = calloc((size_t)cube->shape->n_members + 1, sizeof *first_pair);
-    for (int m = 0; m < cube->shape->n_members; m++)
-        first_pair[m + 1] = first_pair[m] + slots_pairs(cube->shape->slots, m).n;
+    u64         *first_pair = calloc((size_t)cube->own->n_members + 1, sizeof *first_pair);
+    for (int m = 0; m < cube->own->n_members; m++)
+        first_pair[m + 1] = first_pair[m] + slots_pairs(cube->own->slots, m).n;
     for (int r = 0; r < cube->n_runs; r++) {
         const int m = cube->numbers[r];
         const u32 n_pairs = (u32)(first_pair[m + 1] - first_pair[m]);
@@ -875,7 +922,7 @@ static weft_status send_all(Wave *wave, GpuJoinCube *cube, const int *chunks, in
 static GpuJoinCube *new_cube(JoinShape *shape, GpuRun *const *runs, int n, double gain)
 {
     GpuJoinCube *cube = calloc(1, sizeof *cube);
-    cube->shape = shape, cube->n_runs = n, cube->gain = gain;
+    cube->shape = shape, cube->own = slots_over(shape, &runs[0]->joins->form), cube->n_runs = n, cube->gain = gain;
     cube->runs = calloc((size_t)n, sizeof *cube->runs), cube->numbers = calloc((size_t)n, sizeof *cube->numbers);
     cube->cells = calloc((size_t)shape->woven->n_state + 1, sizeof *cube->cells);
     memcpy(cube->runs, runs, (size_t)n * sizeof *runs);
@@ -884,13 +931,16 @@ static GpuJoinCube *new_cube(JoinShape *shape, GpuRun *const *runs, int n, doubl
 
 static bool has_slots(Gpu *gpu, GpuJoinCube *cube)
 {
-    JoinShape *shape = cube->shape;
-    shape->used = ++gpu->n_join_cubes;
-    if (!find_members(shape, cube->runs, cube->n_runs, cube->numbers)) {
-        if (was_refused(shape, cube->runs, cube->n_runs) || !make_slots(shape, cube->runs, cube->n_runs)) return false;
+    const JoinShape *shape = cube->shape;
+    JoinSlots       *own = cube->own;
+    use_slots(gpu, own, &cube->runs[0]->joins->form);
+    if (!find_members(own, cube->runs, cube->n_runs, cube->numbers)) {
+        if (was_refused(own, cube->runs, cube->n_runs) || !make_slots(shape, own, cube->runs, cube->n_runs))
+            return false;
         for (int r = 0; r < cube->n_runs; r++) cube->numbers[r] = r;
     }
-    cube->figures = slots_figures(shape->slots);
+    slots_fill_in(own->slots, shape->woven);
+    cube->figures = slots_figures(own->slots);
     cube->cells_bytes =
         kernel_place_cells(shape->woven, cube->figures.n_cells, UINT32_MAX / 2, cube->cells, &cube->kinds);
     return cube->figures.n_cells > 0;
@@ -901,7 +951,7 @@ static bool is_small(const Gpu *gpu, const GpuJoinCube *cube, int n_chunks)
 {
     const BodyPlan plan = plan_body(cube);
     u64            bytes = plan.bytes + cube->cells_bytes + args_bytes(cube, n_chunks);
-    for (int d = 0; d < cube->shape->form.n_tests; d++) bytes += slots_class_bytes(cube->shape->slots, d);
+    for (int d = 0; d < cube->shape->form.n_tests; d++) bytes += slots_class_bytes(cube->own->slots, d);
     free(plan.tables_at);
     return bytes <= frames_total(gpu->frames) / MEMORY_SHARE;
 }
@@ -922,10 +972,22 @@ ShareMade gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, 
     return has_room ? SHARE_NO : SHARE_TOO_MANY;
 }
 
-static u64 kept_bytes(const JoinShape *shape)
+static u64 kept_bytes(const JoinShape *shape, const JoinSlots *own)
 {
     u64 bytes = 0;
-    for (int d = 0; shape->slots && d < shape->form.n_tests; d++) bytes += slots_class_bytes(shape->slots, d);
+    for (int d = 0; own->slots && d < shape->form.n_tests; d++) bytes += slots_class_bytes(own->slots, d);
+    return bytes;
+}
+
+// Adds what they all take, and finds those that were not used for the longest time.
+static u64 add_kept(JoinShape *shape, JoinSlots **oldest)
+{
+    u64 bytes = 0;
+    for (int s = 0; s < SLOTS_MOST; s++) {
+        JoinSlots *own = &shape->slots[s];
+        bytes += kept_bytes(shape, own);
+        if (own->slots && (!*oldest || own->used < (*oldest)->used)) *oldest = own;
+    }
     return bytes;
 }
 
@@ -935,12 +997,8 @@ static void keep_few(Gpu *gpu, const Budget *budget)
     const u64 most = budget->limit ? MIN_OF(KEPT_MOST, (u64)budget->limit / KEPT_SHARE) : KEPT_MOST;
     for (;;) {
         u64        bytes = 0;
-        JoinShape *oldest = NULL;
-        for (JoinShape *shape = gpu->join_shapes; shape; shape = shape->next) {
-            if (!shape->slots) continue;
-            bytes += kept_bytes(shape);
-            if (!oldest || shape->used < oldest->used) oldest = shape;
-        }
+        JoinSlots *oldest = NULL;
+        for (JoinShape *shape = gpu->join_shapes; shape; shape = shape->next) bytes += add_kept(shape, &oldest);
         if (bytes <= most) return;
         forget_slots(oldest);
     }
@@ -958,21 +1016,22 @@ void gpu_join_cube_free(GpuJoinCube *cube)
 
 bool gpu_join_cubes_keep(const Gpu *gpu)
 {
-    const JoinShape *shape = gpu->join_shapes;
-    while (shape && !shape->slots) shape = shape->next;
-    return shape != NULL;
+    for (const JoinShape *shape = gpu->join_shapes; shape; shape = shape->next)
+        for (int s = 0; s < SLOTS_MOST; s++)
+            if (shape->slots[s].slots) return true;
+    return false;
 }
 
 void gpu_join_cubes_forget(Gpu *gpu)
 {
-    for (JoinShape *shape = gpu->join_shapes; shape; shape = shape->next) forget_slots(shape);
+    for (JoinShape *shape = gpu->join_shapes; shape; shape = shape->next) forget_shape(shape);
 }
 
 void gpu_join_cubes_free(Gpu *gpu)
 {
     for (JoinShape *shape = gpu->join_shapes, *next; shape; shape = next) {
         next = shape->next;
-        forget_slots(shape);
+        forget_shape(shape);
         if (shape->sent && !gpu->is_gone) gpu->calls->EventDestroy(shape->sent);     // its context is current
         arena_free(shape->arena);
     }
