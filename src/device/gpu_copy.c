@@ -116,33 +116,67 @@ Stage *stage_next(Gpu *gpu)
     return stage;
 }
 
-static weft_status through_stage(Gpu *gpu, Stage *stage, GpuStream stream, const CopyPiece *piece, Error *err)
+// What it brought before has gone.
+static weft_status begin_stage(Gpu *gpu, Stage *stage, Error *err)
 {
-    ASSERT(mutex_is_held(&stage->lock) && piece->bytes <= STAGE_BYTES);
+    ASSERT(mutex_is_held(&stage->lock));
     if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
     stage->is_used = true;
+    return WEFT_OK;
+}
+
+static weft_status end_stage(Gpu *gpu, Stage *stage, GpuStream stream, u64 at, u64 bytes, Error *err)
+{
+    GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, at), stage->memory, bytes, stream), err);
+    GPU_TRY(gpu, EventRecord, (stage->done, stream), err);
+    return WEFT_OK;
+}
+
+static weft_status through_stage(Gpu *gpu, Stage *stage, GpuStream stream, const CopyPiece *piece, Error *err)
+{
+    ASSERT(piece->bytes <= STAGE_BYTES);
+    TRY(begin_stage(gpu, stage, err));
     memcpy(stage->memory, piece->from, piece->bytes);
     memset(stage->memory + piece->bytes, 0, PAST_BYTES);
-    GPU_TRY(gpu, MemcpyHtoDAsync,
-            (gpu_address(gpu, piece->at), stage->memory, piece->bytes + (piece->is_last ? PAST_BYTES : 0), stream),
-            err);
-    GPU_TRY(gpu, EventRecord, (stage->done, stream), err);
+    return end_stage(gpu, stage, stream, piece->at, piece->bytes + (piece->is_last ? PAST_BYTES : 0), err);
+}
+
+// DONE: bytes of the first part that are written already.  Returns how many bytes were written to MEMORY.
+static u64 fill_from_parts(u8 *memory, const StagePart **part, const StagePart *end, u64 *done)
+{
+    u64 used = 0;
+    while (*part < end && used < STAGE_BYTES) {
+        const u64 n = MIN_OF((*part)->room - *done, STAGE_BYTES - used),
+                  n_own = *done < (*part)->bytes ? MIN_OF((*part)->bytes - *done, n) : 0;
+        if (n_own) memcpy(memory + used, (const u8 *)(*part)->from + *done, n_own);
+        memset(memory + used + n_own, 0, n - n_own);
+        used += n, *done += n;
+        if (*done == (*part)->room) (*part)++, *done = 0;
+    }
+    return used;
+}
+
+weft_status stage_send_parts(Gpu *gpu, GpuStream stream, u64 at, const StagePart *parts, int n_parts, Error *err)
+{
+    const StagePart *part = parts, *end = parts + n_parts;
+    u64              done = 0;
+    while (part < end) {
+        Stage *stage = stage_next(gpu);
+        u64    used = 0;
+        pthread_mutex_lock(&stage->lock);
+        weft_status status = begin_stage(gpu, stage, err);
+        if (!status) used = fill_from_parts(stage->memory, &part, end, &done);
+        if (used) status = end_stage(gpu, stage, stream, at, used, err);
+        pthread_mutex_unlock(&stage->lock);
+        if (status) return status;
+        at += used;
+    }
     return WEFT_OK;
 }
 
 weft_status stage_send(Gpu *gpu, GpuStream stream, u64 at, const void *from, u64 bytes, Error *err)
 {
-    for (u64 done = 0; done < bytes; done += STAGE_BYTES) {
-        Stage          *stage = stage_next(gpu);
-        const CopyPiece piece = { .from = (const u8 *)from + done,
-                                  .at = at + done,
-                                  .bytes = MIN_OF(bytes - done, STAGE_BYTES) };
-        pthread_mutex_lock(&stage->lock);
-        const weft_status status = through_stage(gpu, stage, stream, &piece, err);
-        pthread_mutex_unlock(&stage->lock);
-        if (status) return status;
-    }
-    return WEFT_OK;
+    return stage_send_parts(gpu, stream, at, &(StagePart){ from, bytes, bytes }, 1, err);
 }
 
 static weft_status check_piece(Wave *wave, const CopyPiece *piece, Error *err)

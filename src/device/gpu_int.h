@@ -603,6 +603,9 @@ void        units_free(Gpu *gpu);
 Stage      *stage_next(Gpu *gpu);                           // in turn; lock it to use it
 // BYTES through stages to AT in the pool; FROM may be changed when this returns.
 weft_status stage_send(Gpu *gpu, GpuStream stream, u64 at, const void *from, u64 bytes, Error *err);
+// One behind the other: of each its bytes, and zeros up to its room.
+typedef struct StagePart { const void *from; u64 bytes, room; } StagePart;
+weft_status stage_send_parts(Gpu *gpu, GpuStream stream, u64 at, const StagePart *parts, int n_parts, Error *err);
 
 // gpu_pin.c.  NULL for PINS or PIN is fine: nothing is pinned.
 Pins       *pins_new(Gpu *gpu, u64 bytes_most);

@@ -652,49 +652,42 @@ static weft_status end_sending(Gpu *gpu, JoinShape *shape, GpuStream stream, Err
 static weft_status no_room(Error *err) { return fail(err, WEFT_OUT_OF_MEMORY, -1, "no room for a cube"); }
 
 // Held by the run; sent unless it is there.  *AT: its address.
-static weft_status send_once(Wave *wave, GpuStream stream, CopyKey key, const void *data, u64 bytes, GpuAddress *at,
-                             Error *err)
+static weft_status send_once(Wave *wave, GpuStream stream, CopyKey key, const StagePart *parts, int n_parts,
+                             GpuAddress *at, Error *err)
 {
-    bool  is_new;
+    bool is_new;
+    u64  bytes = 0;
+    for (int p = 0; p < n_parts; p++) bytes += parts[p].room;
     Copy *copy = wave_hold(wave, key, bytes, &is_new);
     if (!copy) return no_room(err);
     *at = gpu_address(wave->gpu, copy->at);
     if (!is_new) return WEFT_OK;
-    const weft_status status = stage_send(wave->gpu, stream, copy->at, data, bytes, err);
+    const weft_status status = stage_send_parts(wave->gpu, stream, copy->at, parts, n_parts, err);
     if (status) wave_forget(wave, copy);
     return status;
 }
 
-// Offsets of small tables, cells of pairs and groups of pairs, one behind the other.
-typedef struct BodyPlan { u64 *tables_at, cells_at, groups_at, bytes; } BodyPlan;
+// Small tables, cells of pairs and groups of pairs, one behind the other.  They go straight to pinned memory from where
+// they were made: for a crowd they are megabytes.
+typedef struct BodyPlan { int n_parts; StagePart *parts; u64 bytes; } BodyPlan;
+
+static void add_part(BodyPlan *plan, const void *from, u64 bytes, u64 past)
+{
+    const u64 room = rounded(bytes + past);
+    plan->parts[plan->n_parts++] = (StagePart){ from, bytes, room };
+    plan->bytes += room;
+}
 
 static BodyPlan plan_body(const GpuJoinCube *cube)
 {
-    const JoinShape *shape = cube->shape;
-    BodyPlan         plan = { .tables_at = calloc((size_t)shape->woven->n_tables + 1, sizeof(u64)) };
-    for (int t = 0; t < first_by_value(shape); t++)
-        plan.tables_at[t] = plan.bytes, plan.bytes += rounded(shape->woven->table_facts[t].bytes);
-    plan.cells_at = plan.bytes, plan.bytes += rounded(cube->figures.n_pairs * sizeof(u32));
-    plan.groups_at = plan.bytes, plan.bytes += rounded(cube->figures.n_pairs * sizeof(u32) + 64);
+    const Woven    *woven = cube->shape->woven;
+    const int       n_tables = first_by_value(cube->shape);
+    const SlotPairs pairs = slots_all_pairs(cube->own->slots);
+    BodyPlan        plan = { .parts = calloc((size_t)n_tables + 2, sizeof *plan.parts) };
+    for (int t = 0; t < n_tables; t++) add_part(&plan, woven->tables[t], woven->table_facts[t].bytes, 0);
+    add_part(&plan, pairs.cells, pairs.n * sizeof(u32), 0);
+    add_part(&plan, pairs.groups, pairs.n * sizeof(u32), 64);
     return plan;
-}
-
-static u8 *write_body(const GpuJoinCube *cube, const BodyPlan *plan)
-{
-    const JoinShape *shape = cube->shape;
-    const JoinSlots *own = cube->own;
-    u8              *body = calloc(1, plan->bytes);
-    u64              n_done = 0;
-    for (int t = 0; t < first_by_value(shape); t++)
-        if (shape->woven->table_facts[t].bytes)
-            memcpy(body + plan->tables_at[t], shape->woven->tables[t], shape->woven->table_facts[t].bytes);
-    for (int m = 0; m < own->n_members; m++) {
-        const SlotPairs pairs = slots_pairs(own->slots, m);
-        memcpy(body + plan->cells_at + n_done * sizeof(u32), pairs.cells, pairs.n * sizeof(u32));
-        memcpy(body + plan->groups_at + n_done * sizeof(u32), pairs.groups, pairs.n * sizeof(u32));
-        n_done += pairs.n;
-    }
-    return body;
 }
 
 // Where the kernels find what was sent.
@@ -704,21 +697,22 @@ static weft_status send_body(Wave *wave, GpuJoinCube *cube, GpuStream stream, Se
 {
     const JoinShape *shape = cube->shape;
     const BodyPlan   plan = plan_body(cube);
-    u8              *body = write_body(cube, &plan);
+    const int        n_tables = first_by_value(shape);
     GpuAddress       at = 0;
-    weft_status      status =
-        send_once(wave, stream, (CopyKey){ cube->own->version, (u64)KEY_BODY << 32 }, body, plan.bytes, &at, err);
-    free(body);
-    for (int t = 0; t < first_by_value(shape); t++) sent->tables[t] = pointer(at + plan.tables_at[t]);
-    sent->cells = at + plan.cells_at, sent->groups = at + plan.groups_at;
+    weft_status      status = send_once(wave, stream, (CopyKey){ cube->own->version, (u64)KEY_BODY << 32 }, plan.parts,
+                                        plan.n_parts, &at, err);
+    for (int t = 0; t < n_tables; at += plan.parts[t++].room) sent->tables[t] = pointer(at);
+    sent->cells = at, sent->groups = at + plan.parts[n_tables].room;
+    free(plan.parts);
     for (int d = 0; d < shape->form.n_tests && !status; d++) {
         const int t = cube_table_values(&shape->form, d);
         if (!shape->woven->tables[t]) continue;            // its kinds are a column
-        status = send_once(wave, stream, (CopyKey){ slots_version(cube->own->slots, d), (u64)KEY_ATOMS << 32 },
-                           shape->woven->tables[t], shape->woven->table_facts[t].bytes, &at, err);
+        const u64       bytes = shape->woven->table_facts[t].bytes;
+        const StagePart atoms = { shape->woven->tables[t], bytes, bytes };
+        status = send_once(wave, stream, (CopyKey){ slots_version(cube->own->slots, d), (u64)KEY_ATOMS << 32 }, &atoms,
+                           1, &at, err);
         sent->tables[t] = pointer(at);
     }
-    free(plan.tables_at);
     return status;
 }
 
@@ -952,7 +946,7 @@ static bool is_small(const Gpu *gpu, const GpuJoinCube *cube, int n_chunks)
     const BodyPlan plan = plan_body(cube);
     u64            bytes = plan.bytes + cube->cells_bytes + args_bytes(cube, n_chunks);
     for (int d = 0; d < cube->shape->form.n_tests; d++) bytes += slots_class_bytes(cube->own->slots, d);
-    free(plan.tables_at);
+    free(plan.parts);
     return bytes <= frames_total(gpu->frames) / MEMORY_SHARE;
 }
 

@@ -72,6 +72,7 @@ void        slots_fill_in(const Slots *slots, Woven *woven);
 bool        slots_knows(const Slots *slots, int test, const CubeTest *asked);  // it was made for these slots, or before
 u64         slots_version(const Slots *slots, int place);   // of the atoms there: the same as long as they are
 SlotPairs   slots_pairs(const Slots *slots, int member);
+SlotPairs   slots_all_pairs(const Slots *slots);            // of all members, one behind the other
 SlotFigures slots_figures(const Slots *slots);
 u64         slots_class_bytes(const Slots *slots, int place);          // of the table by value
 

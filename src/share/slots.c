@@ -601,6 +601,8 @@ SlotPairs slots_pairs(const Slots *slots, int member)
     return (SlotPairs){ slots->first_pair[member + 1] - first, slots->cells + first, slots->groups + first };
 }
 
+SlotPairs slots_all_pairs(const Slots *slots) { return (SlotPairs){ slots->n_pairs, slots->cells, slots->groups }; }
+
 SlotFigures slots_figures(const Slots *slots)
 {
     SlotFigures figures = { .n_slots = slots->n_slots,
