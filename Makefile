@@ -68,7 +68,7 @@ Q := $(if $(V),,@)
 shell_sources := $(wildcard src/shell/*.c)
 lib_sources := $(filter-out $(shell_sources),$(wildcard src/*/*.c))
 # The words of kernel text go into the library as text: src/kernel/cpu.h becomes kernel_cpu_text.
-kernel_headers := $(filter-out src/kernel/kernel.h,$(wildcard src/kernel/*.h))
+kernel_headers := $(filter-out src/kernel/kernel.h src/kernel/program_loops.h,$(wildcard src/kernel/*.h))
 # So do the kernels of the lab: src/lab/kernels/md5.cu becomes lab_md5_text.
 lab_kernels := $(wildcard src/lab/kernels/*.cu)
 # And the queries of the Set Query benchmark: q1.sql becomes set_query_q1_text.

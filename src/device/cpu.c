@@ -8,6 +8,7 @@
 // rare: more room for rows, a new group.
 
 #include "device/runs.h"
+#include "kernel/generic_args.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@ typedef struct CpuRun CpuRun;
 typedef struct SlotWorker {            // of one slot
     bool          is_open;
     KernelArgs    args;                // args.host points back here
+    KernelCommon  common;              // a program is in it
     CpuRun       *run;
     KernelColumn *columns;
     i64          *params;
@@ -31,8 +33,8 @@ typedef struct SlotWorker {            // of one slot
     u64          *group_keys;          // hash: by group, for merging and growing
     Segment      *segments;
     u64           n_segments, segments_room;
-    u32           morsels[2];
-    double        tcc_ms;              // in tcc's code
+    u32           morsels[N_TIERS];
+    double        slow_ms;             // in other code than cc's
     Error         error;
     weft_status   status;
 } SlotWorker;
@@ -45,9 +47,11 @@ struct CpuRun {
     bool          rows_merged;
     GroupRuns    *runs;                // groups that did not fit; NULL: all did, so far
     pthread_mutex_t runs_lock;
+    u8          **entries;             // by table: of a program's look-ups (note_entries); NULL: of none
     GroupSet      merged;              // state NULL: groups are in the first worker's state
 };
 
+#define ENTRIES_FROM ((size_t)16 << 10)            // bytes of a table that is worth bits beside it
 #define LEAST_GROUPS 1024u             // room of a new table
 #define LEAST_SLOTS  4096u
 
@@ -643,11 +647,12 @@ static void run_rows(SlotWorker *worker, u64 at, u32 row_first, u32 row_end)
     worker->args.row_end = row_end;
     worker->first_used = first;
     const KernelFunction function = code_function(run->launch->code, &tier);
-    const double         start_ms = tier == TIER_TCC ? time_now_ms() : 0;
+    const double         start_ms = tier == TIER_CC ? 0 : time_now_ms();
+    if (tier == TIER_PROGRAM) worker->common.program = code_program(run->launch->code);
     call_kernel(worker, function, &worker->args, run->launch->woven->tile_bytes);
     worker->args.cancel = (const u32 *)run->launch->stop;
     worker->morsels[tier]++;
-    if (tier == TIER_TCC) worker->tcc_ms += time_now_ms() - start_ms;
+    if (tier != TIER_CC) worker->slow_ms += time_now_ms() - start_ms;
     if (run->launch->sink != SINK_GROUPS) {
         keep_segment(worker, at, first);
         atomic_fetch_add_explicit(&run->rows_out, worker->n_used - first, memory_order_relaxed);
@@ -668,6 +673,7 @@ static weft_status open_worker(CpuRun *run, int number)
     const Woven  *woven = launch->woven;
     worker->run = run, worker->chunk = -1, worker->is_open = true;
     error_clear(&worker->error);
+    worker->common.entries = (const u8 *const *)run->entries;
     worker->columns = calloc((size_t)woven->n_columns + 1, sizeof *worker->columns);
     worker->params = calloc((size_t)woven->n_params + 1, sizeof *worker->params);
     worker->args = (KernelArgs){ .columns = worker->columns,
@@ -680,6 +686,7 @@ static weft_status open_worker(CpuRun *run, int number)
                                  .room = rows_room,
                                  .picks = kernel_picks(),
                                  .words = kernel_words(),
+                                 .common = &worker->common,
                                  .host = worker };
     const bool is_hash = launch->sink == SINK_GROUPS && woven->group_kind == GROUP_HASH;
     const u64 n_room = launch->sink != SINK_GROUPS        ? 2 * TILE
@@ -726,6 +733,8 @@ static void cpu_free_launch(Device *device, Launch *launch)
     for (int n = 0; n < launch->n_slots; n++)
         if (run->workers[n].is_open) close_worker(run, &run->workers[n]);
     free(launch->out.counts);
+    for (int t = 0; run->entries && t < launch->woven->n_tables; t++) free(run->entries[t]);
+    free(run->entries);
     free(run->workers);
     free(run);
     launch->memory = NULL;
@@ -740,8 +749,8 @@ static void add_up(CpuRun *run)
         if (!run->workers[n].is_open) continue;
         launch->out.n_workers++;
         for (int c = 0; c < launch->woven->n_counts; c++) launch->out.counts[c] += run->workers[n].args.counts[c];
-        for (int t = 0; t < 2; t++) launch->out.morsels[t] += run->workers[n].morsels[t];
-        launch->out.tcc_ms += run->workers[n].tcc_ms;
+        for (int t = 0; t < N_TIERS; t++) launch->out.morsels[t] += run->workers[n].morsels[t];
+        launch->out.slow_ms += run->workers[n].slow_ms;
     }
 }
 
@@ -756,6 +765,27 @@ static weft_status first_error(const CpuRun *run, Error *err)
     return atomic_load(run->launch->stop) ? canceled(err) : WEFT_OK;
 }
 
+// A table that a program asks whether it has an entry is made smaller by a bit for each: many queries at once take the
+// caches from each other.
+static void note_entries(CpuRun *run)
+{
+    static const u32     widths[] = { [ELEMENT_U8] = 1, [ELEMENT_U16] = 2, [ELEMENT_U32] = 4, [ELEMENT_U64] = 8 };
+    const Launch        *launch = run->launch;
+    const KernelProgram *program = launch->code ? code_program(launch->code) : NULL;
+    const KernelOp      *ops = (const KernelOp *)(program + 1);
+    for (u32 o = 0; program && o < program->n_ops; o++) {
+        const int    table = ops[o].y;
+        const u32    width = ops[o].code == DO_PROBE && ops[o].guard < COUNT_OF(widths) ? widths[ops[o].guard] : 0;
+        const size_t bytes = width ? launch->woven->table_facts[table].bytes : 0;
+        const bool   is_worth = bytes >= ENTRIES_FROM && bytes / width <= launch->source->n_rows / 8;
+        if (!is_worth || !launch->woven->tables[table]) continue;
+        if (!run->entries) run->entries = calloc((size_t)launch->woven->n_tables, sizeof *run->entries);
+        if (run->entries[table]) continue;
+        run->entries[table] = malloc(bytes / width / 8 + 8);
+        kernel_note_entries(run->entries[table], launch->woven->tables[table], width, bytes / width);
+    }
+}
+
 static weft_status cpu_open(Device *device, Launch *launch, Error *err)
 {
     CpuRun *run = calloc(1, sizeof *run);
@@ -765,6 +795,7 @@ static weft_status cpu_open(Device *device, Launch *launch, Error *err)
     pthread_mutex_init(&run->runs_lock, NULL);
     run->workers = calloc((size_t)launch->n_slots, sizeof *run->workers);
     launch->memory = run;
+    note_entries(run);
     return WEFT_OK;
 }
 

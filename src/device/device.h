@@ -216,8 +216,8 @@ typedef struct LaunchOutcome {
     int         chunks_read, chunks_skipped;
     int         n_workers;             // slots that were used
     u64        *counts;                // by woven->counts
-    u32         morsels[2];            // by JitTier: which code ran
-    double      tcc_ms;                // CPU time in tcc's code, of all workers
+    u32         morsels[N_TIERS];      // by JitTier: which code ran
+    double      slow_ms;               // CPU time in other code than cc's, of all workers
     double      time_ms;
     double      wait_ms;               // from when it asked for its first chunk until that was opened
     int         n_beside;              // most others on its scan

@@ -125,7 +125,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     const char  *label;
     const Woven *woven;
     Device      *device;
-    u32          morsels[2];
+    u32          morsels[N_TIERS];
     GpuFigures   gpu;                  // threads 0: it ran on the CPU
     u64          rows_in, rows_out, bytes_read;
     int          chunks_read, chunks_skipped, n_workers;

@@ -167,17 +167,29 @@ static void print_cube(const CubeFigures *cube, Text *text)
     text_add(text, " cells");
 }
 
+// ", cc", or ", tcc then cc (3 and 40 morsels)"
+static void print_tiers(const KernelReport *kernel, Text *text)
+{
+    static const JitTier in_turn[] = { TIER_TCC, TIER_PROGRAM, TIER_CC };
+    Text                 morsels = { 0 };
+    int                  n = 0;
+    for (int i = 0; i < COUNT_OF(in_turn); i++) {
+        if (!kernel->morsels[in_turn[i]]) continue;
+        text_add(text, n ? " then %s" : ", %s", jit_tier_name(in_turn[i]));
+        text_add(&morsels, n++ ? " and %u" : "%u", kernel->morsels[in_turn[i]]);
+    }
+    if (!n) text_add(text, ", nothing to run");
+    if (n > 1) text_add(text, " (%s morsels)", morsels.bytes);
+    text_free(&morsels);
+}
+
 static void print_kernel_figures(const KernelReport *kernel, int depth, Text *text)
 {
-    const u32 total = kernel->morsels[TIER_TCC] + kernel->morsels[TIER_CC];
     indent(text, depth);
     text_add(text, "  %s on %s", kernel->label, kernel->device->name);
     if (kernel->unsuited) text_add(text, " (not on a GPU: %s)", kernel->unsuited);
     if (!kernel->gpu.threads) {
-        if (!total) text_add(text, ", nothing to run");
-        else if (kernel->morsels[TIER_CC] == total) text_add(text, ", cc");
-        else if (kernel->morsels[TIER_TCC] == total) text_add(text, ", tcc");
-        else text_add(text, ", tcc then cc (%u and %u morsels)", kernel->morsels[TIER_TCC], kernel->morsels[TIER_CC]);
+        print_tiers(kernel, text);
         text_add(text, ", %d thread%s", kernel->n_workers, kernel->n_workers == 1 ? "" : "s");
     }
     text_add(text, ": rows in ");

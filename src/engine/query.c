@@ -253,7 +253,7 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
                               .device = launch ? launch->device : run->session->db->cpu };
     if (!launch) return kernel;
     const LaunchOutcome *out = &launch->out;
-    kernel->morsels[0] = out->morsels[0], kernel->morsels[1] = out->morsels[1];
+    memcpy(kernel->morsels, out->morsels, sizeof out->morsels);
     kernel->rows_in = out->rows_in, kernel->rows_out = out->rows_out, kernel->bytes_read = out->bytes_read;
     kernel->chunks_read = out->chunks_read, kernel->chunks_skipped = out->chunks_skipped,
     kernel->n_workers = out->n_workers;
@@ -306,8 +306,8 @@ static void add_code(QueryRun *run, Code *code, double spent_ms)
 // The better compiler is asked once the query is done, so that it does not take a core from it.
 static void note_code(QueryRun *run, const Launch *launch)
 {
-    if (run->session->settings.jit == JIT_AUTO && launch->code && launch->out.tcc_ms > 0)
-        add_code(run, launch->code, launch->out.tcc_ms);
+    if (run->session->settings.jit == JIT_AUTO && launch->code && launch->out.slow_ms > 0)
+        add_code(run, launch->code, launch->out.slow_ms);
 }
 
 // A LIMIT without ORDER BY takes the first rows of the table, so it must begin there; a query held to fewer threads
@@ -328,6 +328,9 @@ static GenericUse generic_use(const Settings *settings)
 {
     return settings->gpu_wait && settings->gpu_generic == GENERIC_AUTO ? GENERIC_OFF : settings->gpu_generic;
 }
+
+// Kernels for several queries would be of another.
+static bool is_one_compiler(JitMode mode) { return mode == JIT_TCC || mode == JIT_PROGRAM; }
 
 static Launch make_launch(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, const Woven *woven,
                           i64 limit)
@@ -354,7 +357,7 @@ static Launch make_launch(QueryRun *run, int pipeline, const char *label, const 
                      .limit = limit,
                      .budget = query_budget(run),
                      .group_bytes = spill_group_bytes(run),
-                     .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit,
+                     .jit = is_one_compiler(session->settings.jit) ? NULL : session->db->jit,
                      .stop = &session->stop,
                      .rows_done = &session->rows_done };
 }
@@ -485,7 +488,8 @@ static weft_status get_code(QueryRun *run, const WeaveJob *job, bool stands_in, 
     const Woven  *woven = launch->woven;
     const char   *notice = NULL;
     const double  start = time_now_ms();
-    TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
+    TRY(jit_get_woven(session->db->jit, woven, session->settings.jit, is_crowded(run), &launch->code, &notice,
+                      run->err));
     launch->out.compile_ms = time_now_ms() - start;
     if (notice) query_notice(run, notice);
     if (!stands_in) ask_for_better_code(run, launch->code, job, woven);

@@ -42,7 +42,8 @@ static void set_flag(const Setting *setting, weft_session *session, const char *
     else *understood = parse_bool(value, flag_of(setting, session));
 }
 
-static const char *const jit_names[] = { [JIT_AUTO] = "auto", [JIT_TCC] = "tcc", [JIT_CC] = "cc" };
+static const char *const jit_names[] = { [JIT_AUTO] = "auto", [JIT_TCC] = "tcc", [JIT_CC] = "cc",
+                                         [JIT_PROGRAM] = "program" };
 
 static weft_status set_jit(weft_session *session, const char *value, bool *understood, Error *err)
 {
@@ -491,7 +492,7 @@ static const Setting settings[] = {
     { "gpu_schedule", schedule_values, .set = set_gpu_schedule, .show = show_gpu_schedule },
     { "gpu_sort", "auto, on or off", .set = set_gpu_sort, .show = show_gpu_sort },
     { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
-    { "jit", "auto, tcc or cc", .set = set_jit, .show = show_jit },
+    { "jit", "auto, tcc, cc or program", .set = set_jit, .show = show_jit },
     { "keep_tables", "on or off", .flag = offsetof(Settings, keep_tables),
       .standard = settings_default_keep_tables },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", .set = set_memory_limit, .show = show_memory_limit },

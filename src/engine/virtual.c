@@ -322,7 +322,8 @@ static weft_status fill_compilers(Maker *maker, Arena *arena)
     const Value      row[] = { int_value(TYPE_BIGINT, jit->memory_hits),  int_value(TYPE_BIGINT, jit->disk_hits),
                                int_value(TYPE_BIGINT, jit->tcc_compiles), int_value(TYPE_BIGINT, jit->tcc_us),
                                int_value(TYPE_BIGINT, jit->cc_compiles),  int_value(TYPE_BIGINT, jit->cc_us),
-                               int_value(TYPE_BIGINT, jit->put_off),      int_value(TYPE_BIGINT, jit->failures) };
+                               int_value(TYPE_BIGINT, jit->put_off),      int_value(TYPE_BIGINT, jit->failures),
+                               int_value(TYPE_BIGINT, jit->programs),     int_value(TYPE_BIGINT, jit->program_us) };
     (void)arena;
     return add_row(maker, row, COUNT_OF(row));
 }
@@ -528,8 +529,10 @@ static const struct VirtualTable {
         { "cc_compiles", TYPE(BIGINT), true },
         { "cc_us", TYPE(BIGINT), true },
         { "cc_put_off", TYPE(BIGINT), true },
-        { "failures", TYPE(BIGINT), true } },
-      8,
+        { "failures", TYPE(BIGINT), true },
+        { "programs", TYPE(BIGINT), true },
+        { "program_us", TYPE(BIGINT), true } },
+      10,
       NULL,
       fill_compilers },
     { "weft_plans",

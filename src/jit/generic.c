@@ -766,9 +766,17 @@ static void put_keep(Generic *g, const char *keep)
     put_op(g, DO_KEEP);
 }
 
+// As in the text: what carries a value is never skipped.
+static bool is_skipped_if_sure(const Step *step)
+{
+    return step->is_unsure && (step->kind == STEP_RANGE || step->kind == STEP_LOOKUP) && step->n_carries == 0;
+}
+
 static void put_step(Generic *g, const Step *step)
 {
     for (int c = 0; c < step->n_carries; c++) g->carried[step->carries[c]] = 1 + take_register(g);
+    const int test = is_skipped_if_sure(step) ? g->n_ops : -1;
+    if (test >= 0) put_op(g, DO_UNSURE);
     switch (step->kind) {
         case STEP_RANGE: put_range(g, step->text); break;
         case STEP_LOOKUP: put_probe(g, step); break;
@@ -781,6 +789,7 @@ static void put_step(Generic *g, const Step *step)
         case STEP_MATCHES: generic_refuse(g, "rows with several matches"); break;
         case STEP_NOTHING: break;
     }
+    if (test >= 0) g->ops[test].y = g->n_ops - test - 1;
     if (step->count >= 0) put_op(g, DO_STEP)->y = step->count;
     free_locals(g);
 }
@@ -791,9 +800,41 @@ static void put_sinks(Generic *g)
     if (sink->kind != SINK_GROUPS) put_op(g, DO_ROOM);
     read_statements(g, sink->keys);
     read_statements(g, sink->adds);
-    if (sink->kind != SINK_GROUPS || !is_total(g) || g->refused) return;
+    if (sink->kind != SINK_GROUPS || !is_total(g) || sink->rows < 0 || g->refused) return;
     add_end(g, DO_TOTAL, sink->rows);
     put_op(g, DO_TOTAL_ROWS)->y = sink->rows;
+}
+
+// ---- for the CPU ----------------------------------------------------------------------------------------------------
+
+static bool reads(const KernelOp *op, int reg)
+{
+    const bool adds = op->code >= DO_SUM && op->code <= DO_SEEN;
+    const bool is_guard = op->code != DO_BETWEEN && op->code != DO_PROBE;          // these say something else there
+    return (op->from == FROM_REGISTER && op->at == reg) || (op->guard == reg && is_guard) || (op->to == reg && adds);
+}
+
+// A probe that gives a value becomes a test, and what gives the value, which comes when it is asked for: a CPU then
+// looks it up only for rows that other tests have left, too.
+static int put_payloads_late(const KernelOp *ops, int n_ops, KernelOp *made)
+{
+    KernelOp late[REGISTERS_MOST];
+    u32      is_late = 0;
+    int      n = 0;
+    for (int o = 0; o < n_ops; o++) {
+        for (u32 left = is_late; left; left &= left - 1) {
+            const int reg = __builtin_ctz(left);
+            if (!reads(&ops[o], reg)) continue;
+            made[n++] = late[reg];
+            is_late &= ~(1u << reg);
+        }
+        made[n++] = ops[o];
+        if (ops[o].code != DO_PROBE || ops[o].to == NO_REGISTER) continue;
+        late[ops[o].to] = ops[o], late[ops[o].to].code = DO_PAYLOAD;
+        is_late |= 1u << ops[o].to;
+        made[n - 1].to = NO_REGISTER;
+    }
+    return n;
 }
 
 static JitProgram finish(const Generic *g)
@@ -823,6 +864,25 @@ JitProgram jit_program(Arena *arena, const Woven *woven)
     return g->refused ? (JitProgram){ .refused = g->refused } : finish(g);
 }
 
+// Operations that only the CPU looks at, and those that only count rows where nobody wants to know.
+static bool is_left_out(const KernelOp *op, bool is_counted)
+{
+    return op->code == DO_UNSURE || (op->code == DO_STEP && !is_counted);
+}
+
+JitProgram jit_cpu_program(Arena *arena, const Woven *woven)
+{
+    JitProgram           program = jit_program(arena, woven);
+    const KernelProgram *from = program.data;
+    if (program.refused) return program;
+    KernelProgram *to = arena_alloc(arena, sizeof *to + (from->n_ops + REGISTERS_MOST) * sizeof(KernelOp));
+    *to = (KernelProgram){ .puts_rows = from->puts_rows };
+    to->n_ops = (u32)put_payloads_late((const KernelOp *)(from + 1), (int)from->n_ops, (KernelOp *)(to + 1));
+    program.n_ops = (int)to->n_ops, program.bytes = sizeof *to + to->n_ops * sizeof(KernelOp), program.data = to;
+    if (to->n_ops > OPS_MOST) program.refused = "more operations than the CPU's loop takes";
+    return program;
+}
+
 void jit_copy_program(void *to, const void *program, bool is_counted)
 {
     const KernelProgram *from = program;
@@ -831,7 +891,7 @@ void jit_copy_program(void *to, const void *program, bool is_counted)
     KernelOp            *made_ops = (KernelOp *)(made + 1);
     u32                  n = 0;
     for (u32 o = 0; o < from->n_ops + from->n_ends; o++)
-        if (is_counted || o >= from->n_ops || ops[o].code != DO_STEP) made_ops[n++] = ops[o];
+        if (o >= from->n_ops || !is_left_out(&ops[o], is_counted)) made_ops[n++] = ops[o];
     *made = *from;
     made->n_ops = n - from->n_ends;
 }

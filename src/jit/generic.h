@@ -24,6 +24,7 @@ typedef struct JitProgram {
 } JitProgram;
 
 JitProgram jit_program(Arena *arena, const Woven *woven);      // all of it in ARENA
+JitProgram jit_cpu_program(Arena *arena, const Woven *woven);  // for kernel/program.c
 // A program as a launch takes it along; without steps that only count rows, where nobody wants to know.
 void         jit_copy_program(void *to, const void *program, bool is_counted);
 const char  *jit_generic_text(void);                             // of the generic kernel; lives as long as the process

@@ -8,8 +8,11 @@
 //                                                  after all others, newest first
 //     NONE -> LOADING -> DONE | NONE               cc only: looked for on disk
 //
+// A third tier is no code of its own: a program (generic.h), which one function compiled beforehand runs.
+//
 // The functions themselves are atomics beside that: once set they stay until jit_free, so running code takes no lock.
-// TCC mode has Codes of its own, or a query that asks for tcc's code would get cc's when another query improved it.
+// TCC and PROGRAM mode have Codes of their own, or a query that asks for tcc's code would get cc's when another query
+// improved it.
 // FAILED stays, so that a text that a compiler does not like costs time once; only when both have failed, and the query
 // with them, does the next one try again.
 
@@ -24,13 +27,13 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "jit/generic.h"
 #include "jit/jit_int.h"
+#include "kernel/kernel.h"
 
-enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3,
+enum { CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3,
        WANTED_BY_MANY = 8,                                  // then the compiler does not step back for queries
        CC_MS = 100, SAVED_PERCENT = 50 };                   // of CPU time: a compile; saved of what tcc's code takes
-
-_Static_assert((int)TIER_TCC < N_TIERS && (int)TIER_CC < N_TIERS, "a place for each tier");
 
 typedef enum CompileStep {
     COMPILE_NONE, COMPILE_QUEUED, COMPILE_LOADING, COMPILE_RUNNING, COMPILE_DONE, COMPILE_FAILED
@@ -49,7 +52,8 @@ struct Code {
     const char *reasons[N_TIERS];                           // why it failed
     const char *notices[N_TIERS];                           // the same for the user
     bool        is_cc_notice_given;                         // in AUTO, once
-    bool        is_for_tcc;                                 // of TCC mode
+    bool        is_final;                                   // of TCC or PROGRAM mode: cc is not asked
+    _Atomic(const void *) program;                          // of TIER_PROGRAM
     bool        is_for_several;                             // of jit_later
     TccCode     tcc;
     CcCode      cc;
@@ -208,6 +212,44 @@ static bool get_tcc(Jit *jit, Code *code)
     return code->functions[TIER_TCC] != NULL;
 }
 
+static weft_status make_program(Jit *jit, Code *code, const Woven *woven, Error *err)
+{
+    Arena *arena = arena_new(NULL, "program");
+    double begin = time_now_ms();
+    JitProgram made = jit_cpu_program(arena, woven);
+    if (made.refused)
+        fail(err, WEFT_KERNEL_BUILD, -1, "no program: %s", made.refused);
+    jit->counts.program_us += (i64)((time_now_ms() - begin) * 1000);
+    pthread_mutex_lock(&jit->lock);
+    if (!made.refused) {
+        void *program = arena_alloc(jit->arena, made.bytes);
+        memcpy(program, made.data, made.bytes);
+        atomic_store(&code->program, program);
+        code->functions[TIER_PROGRAM] = kernel_run_program;
+        jit->counts.programs++;
+    }
+    code->steps[TIER_PROGRAM] = made.refused ? COMPILE_FAILED : COMPILE_DONE;
+    pthread_cond_broadcast(&jit->changed);
+    arena_free(arena);
+    return made.refused ? err->status : WEFT_OK;
+}
+
+// Whether code has a program, made now if need be.  One that is refused is no failure: tcc's code does the same.
+static bool get_program(Jit *jit, Code *code, const Woven *woven)
+{
+    ASSERT(mutex_is_held(&jit->lock));
+    while (code->steps[TIER_PROGRAM] == COMPILE_RUNNING)
+        pthread_cond_wait(&jit->changed, &jit->lock);
+    if (woven && code->steps[TIER_PROGRAM] == COMPILE_NONE) {
+        code->steps[TIER_PROGRAM] = COMPILE_RUNNING;
+        pthread_mutex_unlock(&jit->lock);
+        Error err = { 0 };
+        if (make_program(jit, code, woven, &err))
+            log_debug("%s: %s", code->kernel.name, err.message);
+    }
+    return code->functions[TIER_PROGRAM] != NULL;
+}
+
 static bool load_from_disk(Jit *jit, Code *code)
 {
     char path[JIT_PATH_MAX];
@@ -278,13 +320,14 @@ static bool get_cc_from_disk(Jit *jit, Code *code)
 
 // ---- getting -------------------------------------------------------------------------------------------------------
 
-static XXH128_hash_t hash_code(const char *text, const char *name, bool is_for_tcc)
+// MODE: where code is of this mode alone, that mode.
+static XXH128_hash_t hash_code(const char *text, const char *name, JitMode mode)
 {
-    u64 seed = XXH3_64bits_withSeed(name, strlen(name), is_for_tcc);
+    u64 seed = XXH3_64bits_withSeed(name, strlen(name), mode);
     return XXH3_128bits_withSeed(text, strlen(text), seed);
 }
 
-static Code *find_code(Jit *jit, XXH128_hash_t hash, const char *text, const char *name, bool is_for_tcc)
+static Code *find_code(Jit *jit, XXH128_hash_t hash, const char *text, const char *name, bool is_final)
 {
     u64 value;
     ASSERT(mutex_is_held(&jit->lock));
@@ -292,7 +335,7 @@ static Code *find_code(Jit *jit, XXH128_hash_t hash, const char *text, const cha
         return (Code *)(uintptr_t)value;
     Code *code = arena_make(jit->arena, Code);
     code->kernel = (KernelText){ jit->prelude, arena_strdup(jit->arena, text), arena_strdup(jit->arena, name) };
-    code->is_for_tcc = is_for_tcc;
+    code->is_final = is_final;
     code->next = jit->codes;
     jit->codes = code;
     map_set(jit->by_hash, &hash, sizeof(hash), (u64)(uintptr_t)code);
@@ -301,15 +344,20 @@ static Code *find_code(Jit *jit, XXH128_hash_t hash, const char *text, const cha
 
 static bool is_in_memory(const Code *code, JitMode mode)
 {
-    bool has_tcc = code->functions[TIER_TCC] != NULL, has_cc = code->functions[TIER_CC] != NULL;
-    return mode == JIT_TCC ? has_tcc : mode == JIT_CC ? has_cc : has_tcc || has_cc;
+    bool has_tcc = code->functions[TIER_TCC] != NULL, has_cc = code->functions[TIER_CC] != NULL,
+         has_program = code->functions[TIER_PROGRAM] != NULL;
+    return mode == JIT_TCC ? has_tcc : mode == JIT_CC ? has_cc : has_tcc || has_cc || has_program;
 }
 
-static bool get_any(Jit *jit, Code *code, JitMode mode)
+// WOVEN: what a program can be made of; NULL: none is wanted.
+static bool get_any(Jit *jit, Code *code, JitMode mode, const Woven *woven)
 {
     switch (mode) {
     case JIT_AUTO:
-        return get_cc_from_disk(jit, code) || get_tcc(jit, code) || get_cc(jit, code);
+        return get_cc_from_disk(jit, code) || (woven && get_program(jit, code, woven)) || get_tcc(jit, code) ||
+               get_cc(jit, code);
+    case JIT_PROGRAM:
+        return get_program(jit, code, woven) || get_tcc(jit, code) || get_cc(jit, code);
     case JIT_TCC:
         return get_tcc(jit, code) || get_cc(jit, code);
     case JIT_CC:
@@ -325,6 +373,8 @@ static const char *find_auto_notice(Jit *jit, Code *code)
     if (has_cc && code->functions[TIER_TCC] == NULL)
         return code->notices[TIER_TCC];
     bool is_broken = compiler_is_broken(jit->compiler);
+    if (code->functions[TIER_PROGRAM] && !code->functions[TIER_TCC] && !has_cc && !code->notices[TIER_CC])
+        return NULL;
     if (has_cc || code->is_cc_notice_given || (is_broken && jit->is_broken_notice_given))
         return NULL;
     code->is_cc_notice_given = code->notices[TIER_CC] != NULL;
@@ -336,7 +386,9 @@ static const char *find_notice(Jit *jit, Code *code, JitMode mode)
 {
     if (mode == JIT_AUTO)
         return find_auto_notice(jit, code);
-    JitTier wanted = mode == JIT_TCC ? TIER_TCC : TIER_CC;
+    if (code->functions[TIER_PROGRAM])
+        return NULL;
+    JitTier wanted = mode == JIT_CC ? TIER_CC : TIER_TCC;
     return code->functions[wanted] ? NULL : code->notices[wanted];
 }
 
@@ -351,17 +403,18 @@ static weft_status fail_both(Code *code, Error *err)
     return err->status;
 }
 
-weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, Code **code, const char **notice,
-                    Error *err)
+static weft_status get(Jit *jit, const KernelText *kernel, JitMode mode, const Woven *woven, Code **code,
+                       const char **notice, Error *err)
 {
-    XXH128_hash_t hash = hash_code(text, name, mode == JIT_TCC);
+    bool is_final = mode == JIT_TCC || mode == JIT_PROGRAM;
+    XXH128_hash_t hash = hash_code(kernel->text, kernel->name, is_final ? mode : JIT_AUTO);
     pthread_mutex_lock(&jit->lock);
-    *code = find_code(jit, hash, text, name, mode == JIT_TCC);
+    *code = find_code(jit, hash, kernel->text, kernel->name, is_final);
     *notice = NULL;
     weft_status status = WEFT_OK;
     if (is_in_memory(*code, mode))
         jit->counts.memory_hits++;
-    else if (!get_any(jit, *code, mode))
+    else if (!get_any(jit, *code, mode, woven))
         status = fail_both(*code, err);
     if (!status)
         *notice = find_notice(jit, *code, mode);
@@ -371,11 +424,38 @@ weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, 
     return status;
 }
 
+weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, Code **code, const char **notice,
+                    Error *err)
+{
+    KernelText kernel = { jit->prelude, text, name };
+    return get(jit, &kernel, mode, NULL, code, notice, err);
+}
+
+weft_status jit_get_woven(Jit *jit, const Woven *woven, JitMode mode, bool is_crowded, Code **code,
+                          const char **notice, Error *err)
+{
+    KernelText kernel = { jit->prelude, woven->text, woven->name };
+    bool may_be_program = mode == JIT_PROGRAM || (mode == JIT_AUTO && is_crowded);
+    return get(jit, &kernel, mode, may_be_program ? woven : NULL, code, notice, err);
+}
+
+// A program is quicker than tcc's code.
 KernelFunction code_function(const Code *code, JitTier *tier)
 {
-    KernelFunction best = atomic_load_explicit(&code->functions[TIER_CC], memory_order_acquire);
-    *tier = best ? TIER_CC : TIER_TCC;
-    return best ? best : atomic_load_explicit(&code->functions[TIER_TCC], memory_order_acquire);
+    static const JitTier best_first[] = { TIER_CC, TIER_PROGRAM };
+    for (int i = 0; i < COUNT_OF(best_first); i++) {
+        KernelFunction function = atomic_load_explicit(&code->functions[best_first[i]], memory_order_acquire);
+        *tier = best_first[i];
+        if (function)
+            return function;
+    }
+    *tier = TIER_TCC;
+    return atomic_load_explicit(&code->functions[TIER_TCC], memory_order_acquire);
+}
+
+const void *code_program(const Code *code)
+{
+    return atomic_load_explicit(&code->program, memory_order_acquire);
 }
 
 double code_compile_ms(const Code *code, JitTier tier)
@@ -385,7 +465,7 @@ double code_compile_ms(const Code *code, JitTier tier)
 
 const char *jit_tier_name(JitTier tier)
 {
-    return tier == TIER_TCC ? "tcc" : "cc";
+    return tier == TIER_TCC ? "tcc" : tier == TIER_CC ? "cc" : "program";
 }
 
 const JitCounts *jit_counts(const Jit *jit)
@@ -439,7 +519,7 @@ static Code *take_queued(Jit *jit)
 static void put_queued(Jit *jit, Code *code)
 {
     ASSERT(mutex_is_held(&jit->lock));
-    ASSERT(code->steps[TIER_CC] == COMPILE_QUEUED && !code->is_for_tcc);
+    ASSERT(code->steps[TIER_CC] == COMPILE_QUEUED && !code->is_final);
     atomic_fetch_add(&jit->n_queued, 1);
     code->next_queued = code->is_for_several ? jit->later_newest : NULL;
     if (code->is_for_several) {
@@ -487,7 +567,7 @@ static bool start_thread(Jit *jit)
 
 static void improve(Jit *jit, Code *code)
 {
-    if (code->is_for_tcc || code->functions[TIER_CC])
+    if (code->is_final || code->functions[TIER_CC])
         return;
     pthread_mutex_lock(&jit->lock);
     if (code->steps[TIER_CC] == COMPILE_NONE && start_thread(jit)) {
@@ -530,7 +610,7 @@ bool jit_offer(Jit *jit, Code *code, const JitUse *use)
 
 Code *jit_later(Jit *jit, const char *text, const char *name)
 {
-    XXH128_hash_t hash = hash_code(text, name, false);
+    XXH128_hash_t hash = hash_code(text, name, JIT_AUTO);
     pthread_mutex_lock(&jit->lock);
     Code *code = find_code(jit, hash, text, name, false);
     code->is_for_several = true;

@@ -18,13 +18,14 @@
 
 #include "base/base.h"
 
-typedef enum JitMode { JIT_AUTO, JIT_TCC, JIT_CC } JitMode;
-typedef enum JitTier { TIER_TCC, TIER_CC } JitTier;
+typedef enum JitMode { JIT_AUTO, JIT_TCC, JIT_CC, JIT_PROGRAM } JitMode;
+typedef enum JitTier { TIER_TCC, TIER_CC, TIER_PROGRAM, N_TIERS } JitTier;
 
 typedef void (*KernelFunction)(void *args);
 
 typedef struct Jit Jit;
 typedef struct Code Code;
+struct Woven;
 
 typedef struct JitOptions {
     const char *prelude;               // put before every text
@@ -37,6 +38,7 @@ typedef struct JitOptions {
 typedef struct JitCounts {
     _Atomic i64 memory_hits, disk_hits, tcc_compiles, cc_compiles, failures;
     _Atomic i64 tcc_us, cc_us;         // time spent
+    _Atomic i64 programs, program_us;  // made of kernels, and time spent on them and on those that were refused
     _Atomic i64 put_off;               // times that cc's code was not asked for, since it was not expected to pay
 } JitCounts;
 
@@ -51,10 +53,16 @@ void  jit_free(Jit *jit);                                 // stops the backgroun
 weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, Code **code, const char **notice,
                     Error *err);
 
+// The same for a kernel that may also run as a program (generic.h), which takes no compiler.  PROGRAM: as one, or as
+// with TCC where that cannot be.  AUTO: where code is neither in memory nor on disk and IS_CROWDED, a program comes
+// before tcc's code.
+weft_status jit_get_woven(Jit *jit, const struct Woven *woven, JitMode mode, bool is_crowded, Code **code,
+                          const char **notice, Error *err);
+
 // Queue the code for cc in the background unless it has cc's code, is queued, or cc failed on it before.
 void jit_improve(Jit *jit, Code *code);
 
-// How a query uses tcc's code, for the question whether cc's would pay.
+// How a query uses tcc's code, or a program, for the question whether cc's code would pay.
 typedef struct JitUse {
     double spent_ms;                   // CPU time that the query has taken in it
     double left_ms;                    // CPU time that it is expected to take in it still
@@ -77,7 +85,9 @@ void  jit_want(Jit *jit, Code *code, bool at_once);
 // The best code now.  An atomic read: call it at each morsel, so better code is swapped in between two morsels.
 KernelFunction code_function(const Code *code, JitTier *tier);
 double         code_compile_ms(const Code *code, JitTier tier);   // 0 when it came from a cache
-const char    *jit_tier_name(JitTier tier);                        // "tcc", "cc"
+const char    *jit_tier_name(JitTier tier);                        // "tcc", "cc", "program"
+// Of TIER_PROGRAM: what args->common->program must be when the function is called.
+const void    *code_program(const Code *code);
 
 // Whether rows call functions of hundreds of instructions (numbers of 128 bits: base/wide_text.h).
 bool jit_has_calls(const char *text);

@@ -120,6 +120,8 @@ typedef struct KernelCommon {
     const KernelCells *cells;                      // by state slot, likewise
     KernelNote        *notes;                      // by output column; 0: nobody wants to know
     const void        *program;                    // of the generic kernel (generic_args.h)
+    const u8 *const   *entries;                    // CPU, of a program: by table, a bit for each entry that is not 0;
+                                                   // 0: there are none
     u32                n_groups, n_state;          // of cells; of hash groups, the first so many
     i32                failed;                     // as KernelArgs.failed
     u32                cancel;                     // the host writes it while the kernel runs
@@ -153,7 +155,7 @@ struct KernelArgs {
     KernelArgs *const  *members;              // several queries in one kernel (MEMBER): each one's args
     u32                 n_members;            // GPU: 0: it serves one query
     u32                 shared_at;            // GPU: where in a block's shared memory this member's part begins
-    KernelCommon       *common;               // GPU
+    KernelCommon       *common;               // GPU; CPU: of a program (program.c)
     u64                 place;                // GPU: of the chunk's first row in the source, for segments
     const u8           *sieved;               // GPU: a bit for each row of the chunk; only these, in a kernel that is
                                               // compiled for it.  0: all

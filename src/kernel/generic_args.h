@@ -56,6 +56,9 @@ enum {                                 // VALUE: what is at hand
     DO_PROBE,                          // where the operand + parameter x has an entry in table y; guard: ELEMENT_...;
                                        // TO gets the entry less 1
     DO_STEP,                           // y: count
+    // Of a CPU's programs only: the next y operations are tests that a sieve's rows have passed; what DO_PROBE gives
+    // TO, by itself, of rows that all tests have left.
+    DO_UNSURE, DO_PAYLOAD,
     // Sinks: y is the state slot.  Of groups, TO is the register with the group's number.
     DO_GROUP,                          // of a hash table: the value is the key, and becomes the group
     DO_SUM, DO_SUM_WIDE, DO_LEAST, DO_MOST, DO_LEAST_F64, DO_MOST_F64, DO_SEEN,

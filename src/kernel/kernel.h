@@ -20,4 +20,13 @@ extern const char kernel_flow_args_text[], kernel_flow_loop_text[];
 const KernelWords *kernel_words(void);
 const u16         *kernel_picks(void);
 
+// A program (generic_args.h) instead of a kernel's code: ARGS are a kernel's, and args->common->program says what to
+// do.
+void kernel_run_program(void *args);
+// For args->common->entries: a bit for each of the N entries of TABLE, of WIDTH bytes each, that is not 0.
+void kernel_note_entries(u8 *bits, const void *table, u32 width, u64 n);
+// What it chooses from, by the CPU.
+void kernel_run_program_plain(KernelArgs *args), kernel_run_program_avx2(KernelArgs *args);
+void kernel_run_program_avx512(KernelArgs *args);
+
 #endif
