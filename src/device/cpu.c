@@ -47,7 +47,8 @@ struct CpuRun {
     bool          rows_merged;
     GroupRuns    *runs;                // groups that did not fit; NULL: all did, so far
     pthread_mutex_t runs_lock;
-    u8          **entries;             // by table: of a program's look-ups (note_entries); NULL: of none
+    void        **entries;             // by table: of a program's look-ups (note_entries); NULL: of none
+    size_t       *entry_bytes;         // by table
     GroupSet      merged;              // state NULL: groups are in the first worker's state
 };
 
@@ -733,8 +734,10 @@ static void cpu_free_launch(Device *device, Launch *launch)
     for (int n = 0; n < launch->n_slots; n++)
         if (run->workers[n].is_open) close_worker(run, &run->workers[n]);
     free(launch->out.counts);
-    for (int t = 0; run->entries && t < launch->woven->n_tables; t++) free(run->entries[t]);
+    for (int t = 0; run->entries && t < launch->woven->n_tables; t++)
+        mem_free(launch->budget, run->entries[t], run->entry_bytes[t]);
     free(run->entries);
+    free(run->entry_bytes);
     free(run->workers);
     free(run);
     launch->memory = NULL;
@@ -765,24 +768,46 @@ static weft_status first_error(const CpuRun *run, Error *err)
     return atomic_load(run->launch->stop) ? canceled(err) : WEFT_OK;
 }
 
+// NULL: better code has come.
+static const KernelProgram *best_program(const Code *code)
+{
+    JitTier tier;
+    return code && code_function(code, &tier) && tier == TIER_PROGRAM ? code_program(code) : NULL;
+}
+
+// Without memory for the bits the program asks the table itself.
+static void make_entries(CpuRun *run, int table, u32 width, u64 n)
+{
+    const Woven *woven = run->launch->woven;
+    const size_t bytes = n / 8 + 8;
+    void        *bits;
+    Error        ignored = { 0 };
+    if (!mem_fits(run->launch->budget, (i64)bytes)) return;
+    if (mem_alloc(run->launch->budget, bytes, &bits, &ignored)) return;
+    if (!run->entries) {
+        run->entries = calloc((size_t)woven->n_tables, sizeof *run->entries);
+        run->entry_bytes = calloc((size_t)woven->n_tables, sizeof *run->entry_bytes);
+    }
+    run->entries[table] = bits, run->entry_bytes[table] = bytes;
+    kernel_note_entries(bits, woven->tables[table], width, n);
+}
+
 // A table that a program asks whether it has an entry is made smaller by a bit for each: many queries at once take the
 // caches from each other.
 static void note_entries(CpuRun *run)
 {
     static const u32     widths[] = { [ELEMENT_U8] = 1, [ELEMENT_U16] = 2, [ELEMENT_U32] = 4, [ELEMENT_U64] = 8 };
     const Launch        *launch = run->launch;
-    const KernelProgram *program = launch->code ? code_program(launch->code) : NULL;
-    const KernelOp      *ops = (const KernelOp *)(program + 1);
-    for (u32 o = 0; program && o < program->n_ops; o++) {
+    const KernelProgram *program = best_program(launch->code);
+    if (!program) return;
+    const KernelOp *ops = (const KernelOp *)(program + 1);
+    for (u32 o = 0; o < program->n_ops && !atomic_load(launch->stop); o++) {
         const int    table = ops[o].y;
         const u32    width = ops[o].code == DO_PROBE && ops[o].guard < COUNT_OF(widths) ? widths[ops[o].guard] : 0;
         const size_t bytes = width ? launch->woven->table_facts[table].bytes : 0;
         const bool   is_worth = bytes >= ENTRIES_FROM && bytes / width <= launch->source->n_rows / 8;
-        if (!is_worth || !launch->woven->tables[table]) continue;
-        if (!run->entries) run->entries = calloc((size_t)launch->woven->n_tables, sizeof *run->entries);
-        if (run->entries[table]) continue;
-        run->entries[table] = malloc(bytes / width / 8 + 8);
-        kernel_note_entries(run->entries[table], launch->woven->tables[table], width, bytes / width);
+        if (!is_worth || !launch->woven->tables[table] || (run->entries && run->entries[table])) continue;
+        make_entries(run, table, width, bytes / width);
     }
 }
 

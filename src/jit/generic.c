@@ -837,6 +837,13 @@ static int put_payloads_late(const KernelOp *ops, int n_ops, KernelOp *made)
     return n;
 }
 
+static int n_of_gpu(const Generic *g)
+{
+    int n = 0;
+    for (int o = 0; o < g->n_ops; o++) n += g->ops[o].code != DO_UNSURE;
+    return n;
+}
+
 static JitProgram finish(const Generic *g)
 {
     const u64      n = (u64)(g->n_ops + g->n_ends), bytes = sizeof(KernelProgram) + n * sizeof(KernelOp);
@@ -847,7 +854,7 @@ static JitProgram finish(const Generic *g)
                                 .puts_rows = g->ir->sink.kind != SINK_GROUPS };
     memcpy(ops, g->ops, (size_t)g->n_ops * sizeof *ops);
     memcpy(ops + g->n_ops, g->ends, (size_t)g->n_ends * sizeof *ops);
-    return (JitProgram){ .n_ops = g->n_ops, .bytes = bytes, .data = program };
+    return (JitProgram){ .n_ops = n_of_gpu(g), .bytes = bytes, .data = program };
 }
 
 JitProgram jit_program(Arena *arena, const Woven *woven)

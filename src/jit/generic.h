@@ -18,7 +18,7 @@
 
 typedef struct JitProgram {
     const char *refused;               // why the generic kernel cannot do this; NULL: it can
-    int         n_ops;
+    int         n_ops;                 // of those that the device looks at
     u64         bytes;
     const void *data;                  // a KernelProgram and its operations
 } JitProgram;

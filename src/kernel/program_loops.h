@@ -186,18 +186,21 @@ static void load_column(const ProgramRun *run, const KernelOp *op, i64 *to)
 
 static bool is_test(const KernelOp *op) { return op->code >= DO_KEEP && op->code <= DO_PROBE; }
 
+static void fetch_column(const ProgramRun *run, const KernelColumn *column)
+{
+    const i32 *rows = run->rows;
+    const u32  width = column->width, n = run->n;
+    const u8  *data = column->data;
+    if (n * FETCH_LINE >= VECTOR * width) return;
+    for (u32 k = 0; k < n; k++) __builtin_prefetch(data + (u64)width * (u32)rows[k]);
+}
+
 // Rows are few where less than one is left in what a cache fetches at once.  Each is a miss then, so all that is read
 // before rows are dropped again is asked for before the first is needed.
 static void fetch_columns(const ProgramRun *run, const KernelOp *ops, u32 n_ops, u32 o)
 {
-    const i32 *rows = run->rows;
     for (; o < n_ops; o++) {
-        const KernelColumn *column = &run->args->columns[ops[o].at];
-        const u32           width = column->width, n = run->n;
-        const u8           *data = column->data;
-        const bool          reads = is_column(ops[o].from) && ops[o].from != FROM_NULL;
-        if (reads && n * FETCH_LINE < VECTOR * width)
-            for (u32 k = 0; k < n; k++) __builtin_prefetch(data + (u64)width * (u32)rows[k]);
+        if (is_column(ops[o].from) && ops[o].from != FROM_NULL) fetch_column(run, &run->args->columns[ops[o].at]);
         if (is_test(&ops[o])) return;
     }
 }

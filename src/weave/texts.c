@@ -45,7 +45,7 @@ typedef struct WovenKey { size_t length; bool is_too_long; char bytes[KEY_MOST];
 static void add(WovenKey *key, const void *bytes, size_t length)
 {
     key->is_too_long |= length > sizeof key->bytes - key->length;
-    if (key->is_too_long) return;
+    if (key->is_too_long || length == 0) return;           // of nothing BYTES may be NULL
     memcpy(key->bytes + key->length, bytes, length);
     key->length += length;
 }
