@@ -30,7 +30,7 @@
 #include <stdlib.h>
 
 #define SHAPES_MOST   256              // known; queries of others are never cubes
-#define KEPT_MOST     ((u64)64 << 20)  // bytes of classes that are kept for the next cubes of their shapes,
+#define KEPT_MOST     ((u64)64 << 20)  // bytes of slots that are kept for the next cubes of their shapes,
 #define KEPT_SHARE    32               // and 1 / this of the database's memory
 #define MET_BEFORE    2
 #define MET_CROWD     64               // riders of a shape at once, or so many: some of them wait for the kernel
@@ -966,26 +966,19 @@ ShareMade gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, 
     return has_room ? SHARE_NO : SHARE_TOO_MANY;
 }
 
-static u64 kept_bytes(const JoinShape *shape, const JoinSlots *own)
-{
-    u64 bytes = 0;
-    for (int d = 0; own->slots && d < shape->form.n_tests; d++) bytes += slots_class_bytes(own->slots, d);
-    return bytes;
-}
-
 // Adds what they all take, and finds those that were not used for the longest time.
 static u64 add_kept(JoinShape *shape, JoinSlots **oldest)
 {
     u64 bytes = 0;
     for (int s = 0; s < SLOTS_MOST; s++) {
         JoinSlots *own = &shape->slots[s];
-        bytes += kept_bytes(shape, own);
+        bytes += own->slots ? slots_bytes(own->slots) : 0;
         if (own->slots && (!*oldest || own->used < (*oldest)->used)) *oldest = own;
     }
     return bytes;
 }
 
-// Classes that were used last are kept.  BUDGET: what they are counted in.
+// Slots that were used last are kept.  BUDGET: what they are counted in.
 static void keep_few(Gpu *gpu, const Budget *budget)
 {
     const u64 most = budget->limit ? MIN_OF(KEPT_MOST, (u64)budget->limit / KEPT_SHARE) : KEPT_MOST;

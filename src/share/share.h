@@ -75,5 +75,6 @@ SlotPairs   slots_pairs(const Slots *slots, int member);
 SlotPairs   slots_all_pairs(const Slots *slots);            // of all members, one behind the other
 SlotFigures slots_figures(const Slots *slots);
 u64         slots_class_bytes(const Slots *slots, int place);          // of the table by value
+u64         slots_bytes(const Slots *slots);                // of their budget: all such tables, states and pairs
 
 #endif

@@ -595,6 +595,16 @@ bool slots_knows(const Slots *slots, int test, const CubeTest *asked)
 u64 slots_version(const Slots *slots, int place) { return classes_version(slots->classes[place]); }
 u64 slots_class_bytes(const Slots *slots, int place) { return classes_bytes(slots->classes[place]); }
 
+u64 slots_bytes(const Slots *slots)
+{
+    u64 bytes = 2 * slots->pairs_room * sizeof(u32);
+    for (int d = 0; d < slots->form.n_tests; d++) {
+        const ClassMap *map = &slots->maps[d];
+        bytes += slots_class_bytes(slots, d) + (map->class_of ? map->bytes : 0) + slots->states[d].room * sizeof(u16);
+    }
+    return bytes;
+}
+
 SlotPairs slots_pairs(const Slots *slots, int member)
 {
     const u64 first = slots->first_pair[member];

@@ -81,6 +81,24 @@ TEST(a_query_for_one_value_does_not_take_the_cells_of_one_for_many)
     CHECK_INT(budget.used, 0);
 }
 
+// What is kept for later cubes is bounded by this.
+TEST(pairs_count_as_memory_of_slots)
+{
+    Budget budget = { 0 };
+    Arena *arena = arena_new(NULL, "test");
+    Query  queries[2];
+    make_query(&queries[0], 1, 0, 2);
+    make_query(&queries[1], 2, 0, 60);
+    Slots *few = make_slots(arena, &budget, queries, 1, 4), *many = make_slots(arena, &budget, queries, 2, 3600);
+    CHECK(few && many);
+    CHECK(slots_bytes(few) > 0 && slots_bytes(many) >= slots_bytes(few) + (3600 - 1024) * sizeof(u32) * 2);
+    CHECK(budget.used >= (i64)(slots_bytes(few) + slots_bytes(many)));
+    slots_free(few);
+    slots_free(many);
+    arena_free(arena);
+    CHECK_INT(budget.used, 0);
+}
+
 TEST(slots_of_queries_that_overlap_have_strides_of_their_own)
 {
     Budget budget = { 0 };
