@@ -56,7 +56,8 @@ static u64 needed(const Wave *wave, ArgsSum sum)
 bool args_gather(Wave *wave, const GpuRun *run)
 {
     const ArgsSum sum = plus(wave->least_args, least_args(run));
-    if (wave->n_riders && args_once() + gpu_sieve_args_bytes() + needed(wave, sum) > wave->slot->args_bytes)
+    // The leader comes first and always finds room; others of the list may come before it is a rider.
+    if (run != wave->leader && args_once() + gpu_sieve_args_bytes() + needed(wave, sum) > wave->slot->args_bytes)
         return false;
     wave->least_args = sum;
     return true;
