@@ -8,11 +8,13 @@
 // row passes where the filter is true, so false and NULL are one.  Any other filter, and a payload that is computed, is
 // left to a kernel.
 //
-// Tests that take long, of texts that are compared or of many kinds, are kept with the kinds (kinds_keep_set).
+// Tests that take long, of texts that are compared or of many kinds, are kept with the kinds (kinds_keep_set).  Nobody
+// can cancel what is done here, so a filter with so many constants that it would take long is left to a kernel, too.
 
 #include "engine/kinds.h"
 
 #define FEW_KINDS 1024                 // a number is compared with so many in no time
+#define MOST_TESTS ((u64)1 << 20)      // kinds times constants: some milliseconds
 
 typedef struct KindFilter {
     Arena          *arena;
@@ -29,18 +31,6 @@ static int place_of(const Pipeline *pipeline, int column)
 }
 
 static bool has(const u64 *set, u64 kind) { return set[kind >> 6] >> (kind & 63) & 1; }
-
-// Without those that are NULL, and without kind 0, which has no rows.
-static void leave_out_nulls(const KindFilter *filter, const KindCells *cells, u64 *set)
-{
-    for (u64 w = 0; cells->valid && w < filter->n_words; w++) set[w] &= cells->valid[w];
-    set[0] &= ~(u64)1;
-}
-
-static void leave_in(const KindFilter *filter, u64 *set, const u64 *others)
-{
-    for (u64 w = 0; w < filter->n_words; w++) set[w] |= others[w];
-}
 
 // ---- one column and constants ---------------------------------------------------------------------------------------
 
@@ -65,30 +55,29 @@ static bool cell_of(const KindCells *cells, const Value *value, i128 *cell)
     return true;
 }
 
-// Those with LOW .. HIGH, or all others: of a set of its own.
-static u64 *between(const KindFilter *filter, const KindCells *cells, i128 low, i128 high, bool is_wanted)
+// Adds those with LOW .. HIGH, or all others, to SET.  Without those that are NULL, and without kind 0, which has no
+// rows.
+static void add_between(const KindFilter *filter, const KindCells *cells, i128 low, i128 high, bool is_wanted, u64 *set)
 {
     const u64 n = (u64)filter->kinds->n_kinds;
-    u64      *set = arena_array(filter->arena, u64, filter->n_words);
     low = MAX_OF(low, INT64_MIN), high = MIN_OF(high, INT64_MAX);
     const bool is_none = low > high;
     const i64  first = is_none ? 0 : (i64)low;
     const u64  span = is_none ? 0 : (u64)high - (u64)low;
     for (u64 w = 0; w < filter->n_words; w++) {
-        u64 bits = 0;
+        u64 bits = 0, valid = cells->valid ? cells->valid[w] : ~(u64)0;
+        if (w == 0) valid &= ~(u64)1;
         for (u64 k = 64 * w, end = MIN_OF(k + 64, n); k < end; k++)
             bits |= (u64)((((u64)cells->values[k] - (u64)first <= span) & !is_none) == is_wanted) << (k & 63);
-        set[w] = bits;
+        set[w] |= bits & valid;
     }
-    leave_out_nulls(filter, cells, set);
-    return set;
 }
 
 static void add_equal(const KindFilter *filter, const KindCells *cells, const Value *value, u64 *set)
 {
     i128 wanted;
     if (value->is_null || !cell_of(cells, value, &wanted)) return;
-    leave_in(filter, set, between(filter, cells, wanted, wanted, true));
+    add_between(filter, cells, wanted, wanted, true, set);
 }
 
 static bool is_so(Op op, int order)
@@ -122,7 +111,7 @@ static void add_compared(const KindFilter *filter, Op op, const KindCells *cells
     const bool is_below = op == OP_LT || op == OP_LE, is_above = op == OP_GT || op == OP_GE;
     const i128 low = is_below ? INT64_MIN : value->i + (op == OP_GT),
                high = is_above ? INT64_MAX : value->i - (op == OP_LT);
-    leave_in(filter, set, between(filter, cells, low, high, op != OP_NE));
+    add_between(filter, cells, low, high, op != OP_NE, set);
 }
 
 static void add_null(const KindFilter *filter, const KindCells *cells, bool wanted, u64 *set)
@@ -217,6 +206,20 @@ static u64 *passing(const KindFilter *filter, const Expr *expr)
     return right ? left : NULL;
 }
 
+// Each of which is looked at for all kinds; a test of NULL counts as one.
+static u64 count_constants(const Expr *expr)
+{
+    if (expr->kind != EXPR_CALL || (expr->op != OP_AND && expr->op != OP_OR)) return (u64)MAX_OF(expr->n_args - 1, 1);
+    return count_constants(expr->args[0]) + count_constants(expr->args[1]);
+}
+
+static bool is_long(const KindFilter *filter)
+{
+    u64 n = 0;
+    for (int f = 0; f < filter->pipeline->n_filters; f++) n += count_constants(filter->pipeline->filters[f]);
+    return n * (u64)filter->kinds->n_kinds > MOST_TESTS;
+}
+
 static u64 *pass_all(const KindFilter *filter)
 {
     const Pipeline *pipeline = filter->pipeline;
@@ -261,7 +264,8 @@ bool kind_rows(Arena *arena, const Kinds *kinds, const Pipeline *pipeline, Woven
     enum { KEY, PAYLOAD, FLAGS, N_COLUMNS };
     const KindFilter filter = { arena, kinds, pipeline, (u64)kinds->n_kinds / 64 + 1 };
     KindCells        cells = { 0 };
-    if (pipeline->n_payload > 1 || (pipeline->n_payload && !cells_of(&filter, pipeline->payload[0].value, &cells)))
+    if (pipeline->n_payload > 1 || (pipeline->n_payload && !cells_of(&filter, pipeline->payload[0].value, &cells)) ||
+        is_long(&filter))
         return false;
     const u64 *set = pass_all(&filter);
     if (!set) return false;

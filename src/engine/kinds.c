@@ -67,7 +67,8 @@ typedef struct KindsOfTable {
 } KindsOfTable;
 
 struct KindsBook {
-    pthread_mutex_t lock;              // held while kinds are made: others would make the same
+    pthread_mutex_t lock;              // held while kinds are made: others would make the same.  A query that is
+                                       // cancelled as it waits here ends once they are made: seconds, at most
     Budget         *budget;
     KindsOfTable   *tables;
 };
@@ -162,15 +163,26 @@ static OwnKinds *new_kinds(Budget *budget, const Table *table, int key, int n_co
     return NULL;
 }
 
-// Kind 1 is every row's.  False: two rows have one key.
-static bool find_keys(OwnKinds *kinds)
+typedef struct KindsWish {             // of a query
+    const int         *places;         // of columns that are to tell kinds apart
+    int                n_places;
+    const _Atomic u32 *stop;           // it is to end
+} KindsWish;
+
+static bool is_stopped(const KindsWish *wish) { return atomic_load_explicit(wish->stop, memory_order_relaxed); }
+
+// Looks every few thousand rows.
+static bool should_stop(const KindsWish *wish, u64 row) { return (row & 4095) == 0 && is_stopped(wish); }
+
+// Kind 1 is every row's.  False: two rows have one key, or the query was stopped.
+static bool find_keys(OwnKinds *kinds, const KindsWish *wish)
 {
     const Table *table = kinds->table;
     for (int c = 0; c < table->n_chunks; c++) {
         const ColumnChunk *keys = &table->chunks[c]->columns[kinds->key];
         for (u64 r = 0; r < table->chunks[c]->n_rows; r++) {
             u16 *kind = &kinds->kind_of[(u64)stored_at(keys, r) - (u64)kinds->kinds.low];
-            if (*kind) return false;
+            if (*kind || should_stop(wish, r)) return false;
             *kind = 1;
         }
     }
@@ -200,7 +212,8 @@ static u16 finer_kind(Finer *finer, const FinerKey *key)
     return (u16)number;
 }
 
-static bool split_rows(OwnKinds *kinds, int place, Finer *finer)
+// False: too many, or the query was stopped.
+static bool split_rows(OwnKinds *kinds, int place, const KindsWish *wish, Finer *finer)
 {
     const Table *table = kinds->table;
     FinerKey     last = { .kind = 0 };
@@ -212,7 +225,7 @@ static bool split_rows(OwnKinds *kinds, int place, Finer *finer)
             const bool     is_null = is_null_at(cells, r);
             const FinerKey key = { *kind, is_null, is_null ? 0 : stored_at(cells, r) };
             if (!number || memcmp(&key, &last, sizeof key) != 0) number = finer_kind(finer, &key);
-            if (!number) return false;
+            if (!number || should_stop(wish, r)) return false;
             last = key, *kind = number;
         }
     }
@@ -252,12 +265,12 @@ static bool add_cells(OwnKinds *kinds, const Finer *finer, int column)
     return true;
 }
 
-// By one more column.  False: too many, or no memory.
-static bool tell_apart(OwnKinds *kinds, int place, Finer *finer)
+// By one more column.  False: too many, no memory, or the query was stopped.
+static bool tell_apart(OwnKinds *kinds, int place, const KindsWish *wish, Finer *finer)
 {
     Arena *scratch = arena_new(NULL, "finer kinds");
     finer->numbers = map_new(scratch), finer->n_kinds = 1;
-    bool ok = split_rows(kinds, place, finer);
+    bool ok = split_rows(kinds, place, wish, finer);
     arena_free(scratch);
     for (int c = 0; c < kinds->n_columns && ok; c++)
         ok = move_cells(kinds, finer, c, kinds->cells[c], kinds->valid[c]);
@@ -343,19 +356,20 @@ static void copy_kinds(OwnKinds *kinds, const OwnKinds *before)
     kinds->n_columns = before->n_columns, kinds->kinds.n_kinds = before->kinds.n_kinds;
 }
 
-// BEFORE, or NULL: they are told apart further.  NULL: they cannot be, or there are MOST of them or more.  Cells of
-// BEFORE are only pointed to until each column was moved, which every further column does; so there must be one.
-static OwnKinds *make_kinds(Budget *budget, const KindsOfTable *of, const OwnKinds *before, const int *places,
-                            int n_places, int most)
+// BEFORE, or NULL: they are told apart further.  NULL: they cannot be, there are MOST of them or more, or the query was
+// stopped.  Cells of BEFORE are only pointed to until each column was moved, which every further column does; so there
+// must be one.
+static OwnKinds *make_kinds(Budget *budget, const KindsOfTable *of, const OwnKinds *before, const KindsWish *wish,
+                            int most)
 {
-    OwnKinds *kinds = new_kinds(budget, of->table, of->key, n_places + (before ? before->n_columns : 0));
+    OwnKinds *kinds = new_kinds(budget, of->table, of->key, wish->n_places + (before ? before->n_columns : 0));
     Finer    *finer = malloc(sizeof *finer);
     bool      ok = kinds != NULL;
     finer->n_most = most;
     if (ok && before) copy_kinds(kinds, before);
-    else if (ok) ok = find_keys(kinds);
-    for (int p = 0; p < n_places && ok; p++)
-        if (!has_place(kinds, places[p])) ok = tell_apart(kinds, places[p], finer);
+    else if (ok) ok = find_keys(kinds, wish);
+    for (int p = 0; p < wish->n_places && ok; p++)
+        if (!has_place(kinds, wish->places[p])) ok = tell_apart(kinds, wish->places[p], wish, finer);
     ok = ok && count_rows(kinds) && make_all_rows(kinds);
     free(finer);
     if (ok) return kinds;
@@ -441,26 +455,27 @@ static KindsOfTable *find_table(KindsBook *book, const Table *table, int key)
     return book->tables = entry;
 }
 
-static bool has_all(const OwnKinds *kinds, const int *places, int n_places)
+static bool has_all(const OwnKinds *kinds, const KindsWish *wish)
 {
-    for (int p = 0; p < n_places; p++)
-        if (!has_place(kinds, places[p])) return false;
+    for (int p = 0; p < wish->n_places; p++)
+        if (!has_place(kinds, wish->places[p])) return false;
     return true;
 }
 
-static bool are_suited(const Table *table, const int *places, int n_places)
+static bool are_suited(const Table *table, const KindsWish *wish)
 {
-    for (int p = 0; p < n_places; p++)
-        if (!is_suited(table, places[p]) || table_distinct(table, places[p]) > MOST_KINDS ||
-            !is_readable(table, places[p]))
+    for (int p = 0; p < wish->n_places; p++) {
+        const int place = wish->places[p];
+        if (!is_suited(table, place) || table_distinct(table, place) > MOST_KINDS || !is_readable(table, place))
             return false;
+    }
     return true;
 }
 
-static u64 hash_of(const int *places, int n_places)
+static u64 hash_of(const KindsWish *wish)
 {
     u64 hash = 0;                      // of the set: the order does not count
-    for (int p = 0; p < n_places; p++) hash += hash_bytes(&places[p], sizeof places[p]);
+    for (int p = 0; p < wish->n_places; p++) hash += hash_bytes(&wish->places[p], sizeof wish->places[p]);
     return hash;
 }
 
@@ -472,55 +487,59 @@ static bool is_refused(const KindsOfTable *entry, u64 hash)
 }
 
 // Finer kinds of a family that has more than ABOVE and would have fewer than MOST, or a family of its own.
-static OwnKinds *make_family(KindsBook *book, KindsOfTable *entry, const int *places, int n_places, int above, int most)
+static OwnKinds *make_family(KindsBook *book, KindsOfTable *entry, const KindsWish *wish, int above, int most)
 {
     for (int f = 0; f < entry->n_families; f++) {
         OwnKinds *family = entry->families[f];
         if (family->kinds.n_kinds <= above || family->kinds.n_kinds >= most) continue;
-        OwnKinds *finer = make_kinds(book->budget, entry, family, places, n_places, most);
+        OwnKinds *finer = make_kinds(book->budget, entry, family, wish, most);
+        if (!finer && is_stopped(wish)) return NULL;
         if (!finer) continue;
         kinds_release(&family->kinds);
         return entry->families[f] = finer;
     }
     if (entry->n_families == MOST_FAMILIES || most <= above) return NULL;
-    OwnKinds *first = make_kinds(book->budget, entry, NULL, places, n_places, most);
+    OwnKinds *first = make_kinds(book->budget, entry, NULL, wish, most);
     if (first) entry->families[entry->n_families++] = first;
     return first;
 }
 
 // The fewest that will do.
-static OwnKinds *find_family(const KindsOfTable *entry, const int *places, int n_places)
+static OwnKinds *find_family(const KindsOfTable *entry, const KindsWish *wish)
 {
     OwnKinds *best = NULL;
     for (int f = 0; f < entry->n_families; f++) {
         OwnKinds *family = entry->families[f];
-        if (has_all(family, places, n_places) && (!best || family->kinds.n_kinds < best->kinds.n_kinds)) best = family;
+        if (has_all(family, wish) && (!best || family->kinds.n_kinds < best->kinds.n_kinds)) best = family;
     }
     return best;
 }
 
 static int most_kinds(const Table *table) { return (int)MIN_OF(table->n_rows / KIND_ROWS, MOST_KINDS); }
 
-static OwnKinds *find_kinds(KindsBook *book, KindsOfTable *entry, const int *places, int n_places)
+static OwnKinds *find_kinds(KindsBook *book, KindsOfTable *entry, const KindsWish *wish)
 {
-    OwnKinds *found = find_family(entry, places, n_places);
+    OwnKinds *found = find_family(entry, wish);
     if (found) return found;
-    const u64 hash = hash_of(places, n_places);
+    const u64 hash = hash_of(wish);
     if (is_refused(entry, hash)) return NULL;
-    if (are_suited(entry->table, places, n_places)) {
+    if (are_suited(entry->table, wish)) {
         // A family of few is not made one of many for a query that needs many: others look at it.
-        found = make_family(book, entry, places, n_places, 0, FEW_KINDS);
-        if (!found) found = make_family(book, entry, places, n_places, FEW_KINDS, most_kinds(entry->table));
+        found = make_family(book, entry, wish, 0, FEW_KINDS);
+        if (!found && !is_stopped(wish))
+            found = make_family(book, entry, wish, FEW_KINDS, most_kinds(entry->table));
     }
-    if (!found) entry->refused[entry->n_refused++] = hash;
+    if (!found && !is_stopped(wish)) entry->refused[entry->n_refused++] = hash;
     return found;
 }
 
-const Kinds *kinds_get(KindsBook *book, Store *store, const Table *table, int key, const int *places, int n_places)
+const Kinds *kinds_get(KindsBook *book, Store *store, const Table *table, int key, const int *places, int n_places,
+                       const _Atomic u32 *stop)
 {
+    const KindsWish wish = { places, n_places, stop };
     if (n_places < 1 || !store_is_newest(store, table)) return NULL;
     pthread_mutex_lock(&book->lock);
-    OwnKinds    *found = find_kinds(book, find_table(book, table, key), places, n_places);
+    OwnKinds    *found = find_kinds(book, find_table(book, table, key), &wish);
     const Kinds *kinds = found ? kinds_hold(&found->kinds) : NULL;
     pthread_mutex_unlock(&book->lock);
     return kinds;

@@ -27,8 +27,9 @@ int        kinds_count(KindsBook *book);
 
 // The kinds of TABLE's rows by the columns at PLACES, and perhaps by others; KEY is the place of its key.  Held for the
 // caller.  NULL: there are none: too many, a key that is not unique or that is NULL somewhere, columns that are not
-// suited, no memory, a damaged file.
-const Kinds *kinds_get(KindsBook *book, Store *store, const Table *table, int key, const int *places, int n_places);
+// suited, no memory, a damaged file; or *STOP was set while they were made, and a later call may have them.
+const Kinds *kinds_get(KindsBook *book, Store *store, const Table *table, int key, const int *places, int n_places,
+                       const _Atomic u32 *stop);
 const Kinds *kinds_hold(const Kinds *kinds);
 void         kinds_release(const Kinds *kinds);                        // NULL is fine
 void         kinds_release_deferred(void *kinds);                      // for arena_defer

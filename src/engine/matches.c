@@ -10,7 +10,8 @@
 // one row.  Slots, keys and payloads are those of the table, which others may use; only the chains are new.
 //
 // It is done where the codes prove that rows are at least halved, and where the matches to visit would be more than the
-// rows of the table, which are all looked at.
+// rows of the table, which are all looked at.  A query that merely gets quicker by it visits its matches where there is
+// no room for the new chains, not even for it alone.
 
 #include "engine/engine.h"
 
@@ -103,12 +104,14 @@ static u64 merge_chain(ChainMerge *m, u32 head)
     return n_kept;
 }
 
+static u64 later_bytes(const JoinTable *table) { return (table->n_rows / 64 + 1) * sizeof(u64); }
+
 // A chain goes from its first row, of which no row is before, to later ones.
 static weft_status merge_chains(QueryRun *run, const JoinTable *table, ChainMerge *m, u64 *longest)
 {
     u64 *is_later;
     void *memory;
-    TRY(query_alloc(run, (table->n_rows / 64 + 1) * sizeof(u64), &memory));
+    TRY(query_alloc(run, later_bytes(table), &memory));
     is_later = memory;
     *longest = 1;
     for (u64 row = 0; row < table->n_rows; row++) {
@@ -126,10 +129,22 @@ static weft_status merge_chains(QueryRun *run, const JoinTable *table, ChainMerg
     return WEFT_OK;
 }
 
+static u64 merged_bytes(const JoinTable *table, const Needed *needed)
+{
+    return (2 * table->n_rows + 2 * needed->n_codes + 1) * sizeof(u32);
+}
+
+// There is no room, and none to be had: a query that can be tried again alone is, as visiting may take very long.
+static bool must_visit(QueryRun *run, const JoinTable *table, const Needed *needed)
+{
+    return !mem_fits(query_budget(run), (i64)(merged_bytes(table, needed) + later_bytes(table))) &&
+           !query_may_be_alone(run);
+}
+
 static weft_status arrays_of(QueryRun *run, const JoinTable *table, ChainMerge *m)
 {
     void *memory;
-    TRY(query_alloc(run, (2 * table->n_rows + 2 * m->needed->n_codes + 1) * sizeof(u32), &memory));
+    TRY(query_alloc(run, merged_bytes(table, m->needed), &memory));
     m->next_kept = memory, m->counts = m->next_kept + table->n_rows;
     m->kept = m->counts + table->n_rows, m->chain = m->kept + m->needed->n_codes;
     return WEFT_OK;
@@ -183,6 +198,7 @@ weft_status matches_multiply(QueryRun *run, const WeaveJob *job, bool always, co
         if (!has_chains(&steps[s]) || (!always && !pays(job, steps[s].table))) continue;
         if (steps[s].residual) columns_add_expr(run->arena, &columns, steps[s].residual);
         if (!find_needed(run, steps[s].table, &columns, always, &needed)) continue;
+        if (!always && must_visit(run, steps[s].table, &needed)) continue;
         const int id = run->plan->n_columns + job->n_steps + s;
         TRY(merged_table(run, steps[s].table, &needed, id, &steps[s].table));
         TRY(factor_of(run, &steps[s], id, &(*factors)[(*n_factors)++]));

@@ -518,23 +518,42 @@ static const char *note_refusal(QueryRun *run, Launch *launch)
     return refused;
 }
 
+// The kernel that counts, in ARENA with what it reads but the tables and the source, which the pipeline reads as well.
+static weft_status weave_fits(QueryRun *run, const WeaveJob *job, Arena *arena, WeaveJob *count, Woven **woven)
+{
+    Arena *const of_pipeline = run->arena;
+    run->arena = arena;
+    weft_status status = fits_count_job(run, job, count);
+    if (!status) status = weave(arena, count, woven, run->err);
+    run->arena = of_pipeline;
+    return status;
+}
+
+static weft_status count_fits(QueryRun *run, int pipeline, const WeaveJob *count, Woven *woven, i64 rows_most,
+                              const Launch *rows)
+{
+    Device   *cpu = run->session->db->cpu;
+    const i64 limit = woven->fan_out > 1 ? rows_most + 1 : -1;
+    Launch    launch = make_launch(run, pipeline, "count", count, woven, limit);
+    launch.table = 0, launch.may_weave = false, launch.jit = NULL, launch.rows_done = NULL, launch.only_counts = true;
+    weft_status status = ride_on(cpu, run, pipeline, count, woven, false, &launch);
+    if (!status && launch.out.rows_out > (u64)rows_most) status = fits_not(run, rows, &launch);
+    if (launch.memory) cpu->free_launch(cpu, &launch);
+    return status;
+}
+
 // Rows that a join multiplies, where they may not fit (fits.c).  A count that follows no chain is soon done, so it is
-// of all rows.
+// of all rows.  What it takes is given back at once: a join in parts is counted part by part.
 static weft_status check_fits(QueryRun *run, int pipeline, const WeaveJob *job, const Launch *rows)
 {
-    Device  *cpu = run->session->db->cpu;
     WeaveJob count;
     Woven   *woven;
     i64      rows_most;
     if (!fits_is_doubtful(run, pipeline, rows, &rows_most)) return WEFT_OK;
-    TRY(fits_count_job(run, job, &count));
-    TRY(weave(run->arena, &count, &woven, run->err));
-    const i64 limit = woven->fan_out > 1 ? rows_most + 1 : -1;
-    Launch    launch = make_launch(run, pipeline, "count", &count, woven, limit);
-    launch.table = 0, launch.may_weave = false, launch.jit = NULL, launch.rows_done = NULL, launch.only_counts = true;
-    weft_status status = ride_on(cpu, run, pipeline, &count, woven, false, &launch);
-    if (!status && launch.out.rows_out > (u64)rows_most) status = fits_not(run, rows, &launch);
-    if (launch.memory) cpu->free_launch(cpu, &launch);
+    Arena      *arena = arena_new(run->arena, "count of rows");
+    weft_status status = weave_fits(run, job, arena, &count, &woven);
+    if (!status) status = count_fits(run, pipeline, &count, woven, rows_most, rows);
+    arena_free(arena);
     return status;
 }
 
@@ -986,7 +1005,8 @@ static const Kinds *kinds_for(QueryRun *run, int number)
         if (pipeline->columns[c] == pipeline->keys[0].value->column) key = pipeline->places[c];
         else if (columns_has(&used, pipeline->columns[c])) places[n_places++] = pipeline->places[c];
     }
-    return key < 0 ? NULL : kinds_get(db->kinds, db->store, pipeline->table, key, places, n_places);
+    return key < 0 ? NULL
+                   : kinds_get(db->kinds, db->store, pipeline->table, key, places, n_places, &run->session->stop);
 }
 
 static weft_status run_over_kinds(QueryRun *run, int number, const Kinds *kinds, Launch *launch)
@@ -1312,7 +1332,7 @@ NextTry query_next_try(const QueryRun *run, weft_status status)
     if (run->has_lost_tables)
         return run->must_use_cpu ? TRY_NO_MORE : TRY_ON_CPU;  // one that was cancelled meanwhile says so as it begins
     if (status != WEFT_OUT_OF_MEMORY || !run->claim) return TRY_NO_MORE;
-    if (!run->is_second_try && (only_looks(run) || claim_had_company(run->claim))) return TRY_ALONE;
+    if (query_may_be_alone(run) || (!run->is_second_try && only_looks(run))) return TRY_ALONE;
     return spill_is_possible(run) ? TRY_SPILLING : TRY_NO_MORE;
 }
 

@@ -6,6 +6,11 @@
 
 Budget *query_budget(const QueryRun *run) { return run->claim ? claim_budget(run->claim) : &run->session->db->looks; }
 
+bool query_may_be_alone(const QueryRun *run)
+{
+    return run->claim && !run->is_second_try && claim_had_company(run->claim);
+}
+
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
 {
     return counted_alloc(run->arena, query_budget(run), bytes, out, run->err);

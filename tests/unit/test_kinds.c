@@ -35,6 +35,8 @@ static void open_star_of(int n_rows)
 
 static void open_star(void) { open_star_of(20000); }
 
+static _Atomic u32 stop;
+
 static const Kinds *kinds_of(const char *table, const char *key, const char *columns)
 {
     const Table *snapshot = store_table(db->store, table);
@@ -43,7 +45,8 @@ static const Kinds *kinds_of(const char *table, const char *key, const char *col
     CHECK(snapshot != NULL);
     snprintf(list, sizeof list, "%s", columns);
     for (char *at = list; (name = strtok(at, " ")); at = NULL) places[n++] = table_find_column(snapshot, name);
-    const Kinds *kinds = kinds_get(db->kinds, db->store, snapshot, table_find_column(snapshot, key), places, n);
+    const Kinds *kinds = kinds_get(db->kinds, db->store, snapshot, table_find_column(snapshot, key), places, n,
+                                   &stop);
     table_release(snapshot);
     return kinds;
 }
@@ -147,6 +150,22 @@ TEST(answers_by_many_kinds_are_those_by_key)
     close_db();
 }
 
+TEST(a_query_that_is_stopped_has_none_and_the_next_one_does)
+{
+    open_star();
+    atomic_store(&stop, 1);
+    CHECK(!kinds_of("d", "k", "city"));
+    atomic_store(&stop, 0);
+    CHECK_INT(count_kinds("city"), 70);
+    atomic_store(&stop, 1);
+    CHECK(!kinds_of("d", "k", "city note"));                // finer ones
+    CHECK_INT(count_kinds("nation city"), 0);
+    CHECK_INT(count_kinds("city"), 70);                     // they are there: nothing is made
+    atomic_store(&stop, 0);
+    CHECK_INT(count_kinds("city note"), 275);
+    close_db();
+}
+
 TEST(a_key_must_be_unique_and_there)
 {
     open_star();
@@ -208,6 +227,35 @@ static void draw_query(char *sql, size_t room)
              "select %s, count(*), sum(v) from f %s join d on f.k = d.k and %s where %s and v < %u"
              " group by 1 order by 1",
              group, draw(4) ? "" : "left", filter[0], draw(2) ? filter[1] : "w > 2", 20 + draw(80));
+}
+
+static const char *make_list(Text *sql, bool is_text, int n)
+{
+    const char *column = is_text ? "city" : "note";
+    text_clear(sql);
+    text_add(sql, "select %s, count(*), sum(v) from f join d on f.k = d.k where %s in (null", column, column);
+    for (int i = 0; i < n; i++) text_add(sql, is_text ? ", 'city %d'" : ", %d", 3 * i - 2);
+    text_add(sql, ") group by 1 order by 1");
+    return sql->bytes;
+}
+
+// Few enough to be compared with each kind, and too many: a kernel does it.
+TEST(answers_by_lists_of_constants_are_those_of_all_rows)
+{
+    static const int lengths[] = { 3, 20, 3000, 20000 };
+    char             should[1 << 14];
+    Text             sql = { 0 };
+    open_star();
+    for (int i = 0; i < 2 * COUNT_OF(lengths); i++) {
+        make_list(&sql, i & 1, lengths[i / 2]);
+        run("set row_kinds = off");
+        snprintf(should, sizeof should, "%s", answer(sql.bytes));
+        run("set row_kinds = on");
+        CHECK_STR(answer(sql.bytes), should);
+    }
+    CHECK(kinds_count(db->kinds) > 0);
+    text_free(&sql);
+    close_db();
 }
 
 TEST(answers_are_those_of_all_rows)
