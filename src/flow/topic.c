@@ -462,6 +462,7 @@ weft_status topic_open_subscriber(weft_topic *topic, weft_side side, weft_start 
     subscriber->owned.abandon = abandon_subscriber;
     subscriber->owned.context = subscriber;
     pthread_mutex_lock(&topic->lock);
+    drop_read(topic, false);                                // those that are open may not have tidied up yet
     subscriber->offset = start == WEFT_START_NEXT ? topic->published : topic->head;
     subscriber->done = subscriber->offset;
     if (subscriber->offset < topic->read_to) {              // these are unread again

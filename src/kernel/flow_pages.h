@@ -27,8 +27,9 @@
 // values that are not there seem to be.  More bits would rule out more pages and cost more than they save, as the
 // filter crosses the link, too.  NaN equals nothing and is between no two values, so the index leaves it out.
 //
-// A line is read where it is used, and every worker checks it: a frame that is no frame of columns, or is damaged, or
-// has other types, fails the round as CORRUPT and is not read beyond its length.
+// The line of a column is read where it is used, and every worker checks it: a frame that is no frame of columns, or is
+// damaged, or has other types, fails the round as CORRUPT and is not read beyond its length.  The head has what is
+// counted and no place, so one worker reads it.
 
 #ifndef WEFT_KERNEL_FLOW_PAGES_H
 #define WEFT_KERNEL_FLOW_PAGES_H
@@ -185,23 +186,25 @@ static inline void flow_count_page_(u64 *pages, u64 *bytes, u64 n_bytes, const v
 }
 #endif
 
-// What the frame has, read or not: one worker counts it, with the first column that it opens.
-static inline u32 flow_count_frame_(FlowRound *round)
+// What the frame has, read or not: one worker counts it, with the first column that it opens.  If the head is damaged,
+// that worker fails the round and goes on as all others do: the words below need every lane of its warp.
+static inline void flow_count_frame_(FlowRound *round)
 {
     const FlowPageHead *head = (const FlowPageHead *)round->input;
     if (round->thread > 0 || !round->page_counts || round->page_counts->pages > 0)
-        return 1;
-    if (head->check != flow_line_check_((const u64 *)head, 0))
-        return 0;
+        return;
+    if (head->check != flow_line_check_((const u64 *)head, 0)) {
+        round->status = FLOW_CORRUPT;
+        return;
+    }
     round->page_counts->pages = head->n_pages;
     round->page_counts->bytes = head->n_bytes;
-    return 1;
 }
 
 // ---- looking up, and asking -----------------------------------------------------------------------------------------
 
-// Column NUMBER of the round's input.  0: the frame has no such column, and the round has failed.  At the end of the
-// input a column has no pages.
+// Column NUMBER of the round's input.  0: the frame has no such column, and the round has failed.  All workers get the
+// same answer: a warp leaves the operator as a whole.  At the end of the input a column has no pages.
 static inline u32 flow_column_(FlowRound *round, u32 number, u32 type, FlowColumn *column)
 {
     const FlowPageColumn *line = (const FlowPageColumn *)round->input + 1 + number;
@@ -210,10 +213,11 @@ static inline u32 flow_column_(FlowRound *round, u32 number, u32 type, FlowColum
     if (!round->input && round->at_end)
         return 1;
     if (!round->input || number >= FLOW_PAGE_COLUMNS_MOST || round->input_bytes < FLOW_PAGE_BYTES ||
-        !flow_column_is_good_(line, number, round->input_bytes) || line->type != type || !flow_count_frame_(round)) {
+        !flow_column_is_good_(line, number, round->input_bytes) || line->type != type) {
         round->status = FLOW_CORRUPT;
         return 0;
     }
+    flow_count_frame_(round);
     flow_column_set_(round->input, line, column);
     return 1;
 }

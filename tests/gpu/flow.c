@@ -247,7 +247,11 @@ static const weft_page_column table_columns[] = {
     { WEFT_PAGE_I32, 0 }, { WEFT_PAGE_I64, 512 }, { WEFT_PAGE_F64, 0 } };              // day, customer, amount
 
 // What a plain scan finds: the amounts of some days, how many pages of 512 rows there are, and how many have such days.
-typedef struct Table { int64_t n_frames, damaged; double by_day; int64_t n_pages, n_day_pages; } Table;
+typedef struct Table {
+    int64_t n_frames, damaged, damaged_byte;                // the frame, and which of its bytes
+    double  by_day;
+    int64_t n_pages, n_day_pages;
+} Table;
 
 static void make_table(weft_round *round)
 {
@@ -273,7 +277,7 @@ static void make_table(weft_round *round)
     table->n_pages += 3 * (int64_t)((n + 511) / 512);
     round->output_bytes = weft_pages_finish(&pages, n);
     if (table->damaged == (int64_t)round->offset)
-        ((uint8_t *)round->output)[64 + 9] ^= 4;
+        ((uint8_t *)round->output)[table->damaged_byte] ^= 4;
     round->status = (int64_t)round->offset + 1 < table->n_frames ? WEFT_OK : WEFT_END_OF_STREAM;
 }
 
@@ -331,8 +335,10 @@ static void frames_of_columns(void)
         Table table = { .n_frames = 40, .damaged = -1 };
         ok(read_table(&table, bytes), "frames of columns");
     }
-    Table table = { .n_frames = 40, .damaged = 7 };
-    expect(read_table(&table, 65536) == WEFT_CORRUPT, "a damaged frame fails its operator");
+    Table column = { .n_frames = 40, .damaged = 7, .damaged_byte = 64 + 9 };
+    expect(read_table(&column, 65536) == WEFT_CORRUPT, "a frame with a damaged column fails its operator");
+    Table head = { .n_frames = 40, .damaged = 7, .damaged_byte = 8 };       // its columns are as they were
+    expect(read_table(&head, 65536) == WEFT_CORRUPT, "a frame with a damaged head fails its operator");
 }
 
 // ---- coming and going -----------------------------------------------------------------------------------------------

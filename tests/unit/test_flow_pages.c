@@ -267,6 +267,28 @@ TEST(damaged_frames_are_refused)
     CHECK_STATUS(open_frame(length, &pages), WEFT_CORRUPT);
 }
 
+// On a GPU the lanes of a warp must all go on or all leave.
+TEST(all_workers_take_one_way_where_the_head_is_damaged)
+{
+    const u64 length = small_frame();
+    for (u32 damaged = 0; damaged <= 2; damaged++) {        // none; the head; the column's line
+        frame[8] ^= damaged == 1;
+        frame[64 + 8] ^= damaged == 2;
+        for (u32 thread = 0; thread < 33; thread++) {
+            FlowPageCounts counts = { 0 };
+            FlowColumn column = { 0 };
+            FlowRound round = { .input = frame, .input_bytes = length, .thread = thread, .n_threads = 33,
+                                .page_counts = &counts };
+            CHECK_INT(flow_column_(&round, 0, FLOW_PAGE_i32, &column), damaged != 2);
+            CHECK_INT(round.status, damaged == 2 || (damaged == 1 && thread == 0) ? FLOW_CORRUPT : 0);
+            CHECK_INT(counts.pages > 0 && counts.bytes > 0, damaged == 0 && thread == 0);
+            CHECK_INT(column.n_rows, damaged == 2 ? 0 : 2000);
+        }
+        frame[8] ^= damaged == 1;
+        frame[64 + 8] ^= damaged == 2;
+    }
+}
+
 // Lines that say of themselves that they are whole, with anything in them: what is opened lies within the frame.
 TEST(no_line_leads_out_of_its_frame)
 {

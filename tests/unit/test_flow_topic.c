@@ -108,6 +108,24 @@ TEST(topic_subscribers_have_their_own_offsets)
     weft_flow_free(flow);
 }
 
+TEST(topic_oldest_frame_is_the_first_that_is_not_read)
+{
+    weft_flow *flow = new_flow(0);
+    weft_topic *topic = new_topic(flow, "t", (weft_topic_options){ .frames_max = 64 });
+    weft_publisher *publisher = open_publisher(topic);
+    weft_subscriber *a = open_subscriber(topic, WEFT_START_OLDEST);
+    for (int i = 0; i < 6; i++)
+        publish(publisher, i);
+    for (u64 i = 0; i < 6; i++)
+        CHECK_INT(next_value(a, i), (int)i);
+    weft_subscriber *b = open_subscriber(topic, WEFT_START_OLDEST);
+    CHECK_INT(next_value(b, 5), 5);                         // a holds it
+    weft_subscriber_release(a);
+    weft_subscriber_release(b);
+    CHECK_INT(weft_topic_count(topic).frames_kept, 0);
+    weft_flow_free(flow);
+}
+
 TEST(topic_index_is_copied_a_page_at_a_time)
 {
     weft_flow *flow = new_flow(0);
