@@ -188,6 +188,7 @@ static weft_status bind_options(Binder *binder, const PgQuery__CopyStmt *copy, C
 
 static weft_status bind_columns(Binder *binder, const PgQuery__CopyStmt *copy, const Table *table, CopyOptions *options)
 {
+    options->table_id = table->id;
     if (copy->n_attlist == 0) return WEFT_OK;
     int  *columns = arena_array(binder->arena, int, copy->n_attlist);
     bool *used = arena_array(binder->arena, bool, table->n_columns + 1);

@@ -865,3 +865,11 @@ void append_abort(Append *append)
     undo(append);
     append_end(append);
 }
+
+void append_shed_texts(Store *store, const char *table, const _Atomic bool *cancel)
+{
+    Append *append;
+    Error ignored = { 0 };                                  // they stay
+    if (!append_begin_unless(store, table, cancel, &append, &ignored))
+        append_abort(append);
+}

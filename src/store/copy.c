@@ -465,6 +465,15 @@ static weft_status check_options(const CopyOptions *options, Error *err)
     return WEFT_OK;
 }
 
+// The table was found by its name, perhaps long after the statement was understood.
+static weft_status check_table(const CopyRun *copy, Error *err)
+{
+    if (!copy->options->table_id || copy->table->id == copy->options->table_id)
+        return WEFT_OK;
+    return fail(err, WEFT_UNDEFINED_TABLE, -1, "table \"%s\" was dropped or renamed while rows were copied into it",
+                copy->table->name);
+}
+
 // Which column each field goes to.
 static weft_status map_fields(const CopyRun *copy, int **columns, int *n_fields, Error *err)
 {
@@ -539,6 +548,7 @@ static weft_status copy_all(CopyRun *copy, Pool *pool, const char *path, Error *
 {
     int *columns = NULL;
     TRY(check_options(copy->options, err));
+    TRY(check_table(copy, err));
     TRY(map_fields(copy, &columns, &copy->n_fields, err));
     TRY(open_files(copy, path, err));
     int n_workers = count_workers(copy, pool);

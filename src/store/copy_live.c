@@ -8,6 +8,9 @@
 // the reader goes on, so a pipe that is faster than the disk has larger commits, not more.  Rows of a commit are there
 // after a crash, all or none, so a writer that goes on behind the last durable row loses none and repeats none.  A
 // cancel ends the copy behind one more commit.  A bad row fails the commit that it is in; earlier ones stay.
+//
+// Each commit finds the table by its name.  TRUNCATE is no matter; a table that was dropped ends the copy, also where
+// another has its name by then: the columns of the options are not those of that one (CopyOptions.table_id).
 
 #define _GNU_SOURCE
 
@@ -226,24 +229,27 @@ typedef struct LiveCopy {
     Pool           *pool;
     Budget         *budget;
     const char     *table, *path;
+    const _Atomic bool *cancel;
     CopyOptions     options;           // of the next commit: only the first has a header
     CopyLines       lines;
     CopyFigures    *figures;
     double          spent_ms;          // by the last commit, once its rows were parsed
 } LiveCopy;
 
-// Parses against the table as it is now.
+// Parses against the table as it is now.  Where that fails, texts of the lines are in its dictionaries already.
 static weft_status parse_lines(LiveCopy *copy, LiveRows *rows, CopyFigures *figures, Error *err)
 {
-    *rows = (LiveRows){ 0 };
+    *rows = (LiveRows){ .is_alone = rows->is_alone };
     TRY(store_check_writable(copy->store, err));
     TRY(store_peek_table(copy->store, copy->table, &rows->made_for, err));
     weft_status status = table_load_dicts(rows->made_for, err);
     if (!status)
         status = copy_lines_to_pieces(rows->made_for, copy->pool, copy->budget, copy->path, &copy->options,
                                       &copy->lines, &rows->pieces, figures, err);
-    if (status)
+    if (status) {
         live_rows_release(rows);
+        append_shed_texts(copy->store, copy->table, copy->cancel);
+    }
     return status;
 }
 
@@ -342,7 +348,7 @@ weft_status copy_live(Store *store, Pool *pool, Budget *budget, const char *tabl
                       const CopyOptions *options, const LiveCommits *commits, CopyFigures *figures, Error *err)
 {
     LiveCopy copy = { .store = store, .pool = pool, .budget = budget, .table = table, .path = path,
-                      .options = *options, .figures = figures };
+                      .cancel = commits->cancel, .options = *options, .figures = figures };
     LiveReader reader = { .options = options, .budget = budget };
     int fd;
     *figures = (CopyFigures){ 0 };

@@ -12,6 +12,9 @@
 // others is the dictionaries: any thread may add texts at any time, and a commit writes all that are there.  A text
 // that no row uses does no harm.  Only where the table has other dictionaries by now, after TRUNCATE say, rows are
 // parsed again (IS_STALE).
+//
+// A commit of several pipes that finds no memory has failed for none of them: it took more because it was shared.  Its
+// pieces are gone, so all parse again, and each commits alone.  An error of a commit alone is the pipe's own.
 
 #include "store/store_int.h"
 
@@ -76,15 +79,36 @@ static weft_status commit_all(Store *store, const char *table, LiveRows *all, u3
     return status;
 }
 
+// The first of those that wait, and what shares its commit.
+static LiveRows *take_those_that_wait(TableEntry *entry)
+{
+    LiveRows *all = entry->live_rows, **link = &all->next;
+    while (!all->is_alone && *link && !(*link)->is_alone)
+        link = &(*link)->next;
+    entry->live_rows = *link;
+    *link = NULL;
+    return all;
+}
+
+static void try_again_alone(LiveRows *all)
+{
+    for (LiveRows *rows = all; rows; rows = rows->next) {
+        rows->is_stale = rows->is_alone = true;
+        rows->n_rows = 0;
+    }
+}
+
 // The caller has the lock, which is given up meanwhile.
 static void commit_those_that_wait(Store *store, TableEntry *entry, const char *table, u32 merge_rows)
 {
     Error error = { 0 };
-    LiveRows *all = entry->live_rows;
-    entry->live_rows = NULL;
+    LiveRows *all = take_those_that_wait(entry);
     entry->is_committing_live = true;
     pthread_mutex_unlock(&store->lock);
-    commit_all(store, table, all, merge_rows, &error);
+    if (commit_all(store, table, all, merge_rows, &error) == WEFT_OUT_OF_MEMORY && all->next) {
+        try_again_alone(all);
+        error_clear(&error);
+    }
     pthread_mutex_lock(&store->lock);
     entry->is_committing_live = false;
     for (LiveRows *rows = all, *next; rows; rows = next) {
@@ -105,10 +129,12 @@ weft_status live_rows_commit(Store *store, const char *table, LiveRows *rows, u3
     while (*link)
         link = &(*link)->next;
     *link = rows;
-    while (!rows->is_done && entry->is_committing_live)
-        pthread_cond_wait(&store->append_ended, &store->lock);
-    if (!rows->is_done)
-        commit_those_that_wait(store, entry, table, merge_rows);
+    while (!rows->is_done) {
+        if (entry->is_committing_live)
+            pthread_cond_wait(&store->append_ended, &store->lock);
+        else
+            commit_those_that_wait(store, entry, table, merge_rows);
+    }
     pthread_mutex_unlock(&store->lock);
     store_drop_user(store, entry);
     if (rows->error.status && err)

@@ -484,6 +484,7 @@ typedef struct CopyOptions {
     char        quote, escape;         // csv only; '"' both by default
     const int  *columns;               // table column of each field, or NULL for all in order
     int         n_columns;
+    u64         table_id;              // of the table that has them; 0: of any that has the name
     u8          zone;                  // of timestamps with time zone that do not say theirs
 } CopyOptions;
 

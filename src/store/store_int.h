@@ -368,6 +368,9 @@ weft_status store_put_meta(Store *store, TableEntry *entry, Snapshot *held, Tabl
 
 // Takes over a piece that was made before the append began, as the next in order.  One thread; no append_rows.
 weft_status append_take_piece(Append *append, StoredChunk *piece, Error *err);
+// Texts in the table's dictionaries that came with rows which were given up go, if they are many, as when an append
+// fails.  Waits for the table's turn, or until *CANCEL.
+void        append_shed_texts(Store *store, const char *table, const _Atomic bool *cancel);
 
 // What a pipe brings to a commit.
 typedef struct LiveRows {
@@ -375,13 +378,15 @@ typedef struct LiveRows {
     StoredChunk *pieces;               // in order
     u64          n_rows, end;          // once committed; the row behind the last
     double       spent_ms;             // by the commit
-    bool         is_stale;             // not committed: the table has other dictionaries by now
+    bool         is_stale;             // not committed: to be parsed again
+    bool         is_alone;             // shares no commit; stays so when it is parsed again
     bool         is_done;              // by store->lock, as what follows
     Error        error;
     struct LiveRows *next;
 } LiveRows;
 
-// Commits ROWS, alone or with those that others bring at the same time.
+// Commits ROWS, alone or with those that others bring at the same time.  IS_STALE is set where the table has other
+// dictionaries than those of the rows, and where there was no memory for a shared commit.
 weft_status live_rows_commit(Store *store, const char *table, LiveRows *rows, u32 merge_rows, Error *err);
 void        live_rows_release(LiveRows *rows);                      // what was not committed, and the table
 

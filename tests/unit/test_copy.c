@@ -1127,8 +1127,9 @@ typedef struct PipeCopy {
     Fixture    *fixture;
     pthread_t   reader, writer;
     int         number, fds[2], bad_row;                    // -1: no row is bad
-    u64         n_rows, durable;
+    u64         n_rows, durable, table_id;
     weft_status status;
+    Error       err;
 } PipeCopy;
 
 static void *write_rows_slowly(void *context)
@@ -1159,7 +1160,6 @@ static void *copy_one_pipe(void *context)
     PipeCopy *pipe = context;
     Fixture *fixture = pipe->fixture;
     _Atomic bool cancel = false;
-    Error err = { 0 };
     CopyFigures figures;
     CopyOptions options = csv_options();
     const LiveCommits commits = { .commit_ms = 1, .cancel = &cancel, .committed = note_durable,
@@ -1167,7 +1167,9 @@ static void *copy_one_pipe(void *context)
     Pool *pool = pool_new(1);
     options.is_std = true;
     options.fd = pipe->fds[0];
-    pipe->status = copy_live(fixture->store, pool, &fixture->budget, "t", "pipe", &options, &commits, &figures, &err);
+    options.table_id = pipe->table_id;
+    pipe->status = copy_live(fixture->store, pool, &fixture->budget, "t", "pipe", &options, &commits, &figures,
+                             &pipe->err);
     pipe->n_rows = figures.n_rows;
     pool_free(pool);
     close(pipe->fds[0]);
@@ -1252,6 +1254,175 @@ TEST(pipes_go_on_while_the_table_is_truncated)
         CHECK(first[p] == UINT64_MAX || next[p] == PIPE_ROWS);
     }
     close_fixture(&fixture);
+}
+
+static void write_row(const PipeCopy *pipe, const char *row)
+{
+    CHECK(write(pipe->fds[1], row, strlen(row)) == (ssize_t)strlen(row));
+}
+
+static void wait_for_rows(Fixture *fixture, u64 n_rows)
+{
+    for (bool are_there = false; !are_there; usleep(1000)) {
+        const Table *table = store_table(fixture->store, "t");
+        are_there = table->n_rows == n_rows;
+        table_release(table);
+    }
+}
+
+TEST(a_pipe_goes_on_behind_truncate_and_not_into_another_table)
+{
+    for (int is_dropped = 0; is_dropped <= 1; is_dropped++) {
+        Fixture fixture = make_fixture(1);
+        PipeCopy only = { .fixture = &fixture };
+        open_store(&fixture, pipe_columns, 3);
+        const Table *table = store_table(fixture.store, "t");
+        only.table_id = table->id;
+        table_release(table);
+        CHECK(pipe(only.fds) == 0);
+        CHECK(pthread_create(&only.reader, NULL, copy_one_pipe, &only) == 0);
+        write_row(&only, "1,1,before\n");
+        wait_for_rows(&fixture, 1);
+        if (is_dropped) {
+            CHECK_OK(store_drop_table(fixture.store, "t", &fixture.err), fixture.err);
+            CHECK_OK(store_create_table(fixture.store, "t", pipe_columns, 3, &fixture.err), fixture.err);
+        } else {
+            CHECK_OK(store_truncate_table(fixture.store, "t", NULL, &fixture.err), fixture.err);
+        }
+        write_row(&only, "1,2,behind\n");
+        close(only.fds[1]);
+        pthread_join(only.reader, NULL);
+        CHECK_STATUS(only.status, is_dropped ? WEFT_UNDEFINED_TABLE : WEFT_OK);
+        CHECK_STR(only.err.message,
+                  is_dropped ? "table \"t\" was dropped or renamed while rows were copied into it" : "");
+        CHECK(!is_dropped || strstr(only.err.hint, "the last durable row of the stream is row 1."));
+        CHECK_STR(table_text(&fixture), is_dropped ? "" : "1|2|behind;");
+        close_fixture(&fixture);
+    }
+}
+
+// As those of an append that fails.
+TEST(texts_of_a_pipe_that_fails_do_not_stay)
+{
+    enum { N = 10000 };
+    Fixture fixture = make_fixture(1);
+    Text text = { 0 };
+    for (int i = 0; i < N; i++)
+        text_add(&text, "1,%d,word %d\n", i, i);
+    text_add(&text, "1,bad,x\n");
+    open_store(&fixture, pipe_columns, 3);
+    CHECK_STATUS(copy_pipe(&fixture, "pipe", &text, csv_options()), WEFT_BAD_TEXT);
+    const Table *table = store_table(fixture.store, "t");
+    CHECK_INT(dict_count(table->columns[2].dict), 0);
+    table_release(table);
+    close_fixture(&fixture);
+    text_free(&text);
+}
+
+static void parse_row(Fixture *fixture, int number, LiveRows *rows)
+{
+    char text[64 + BLOCK_PADDING];
+    CopyMemory memory = { 0 };
+    const CopyOptions options = csv_options();
+    const int length = snprintf(text, 64, "%d,%d,word %d", number, number, number);
+    const CopyLines lines = { .bytes = text, .length = (size_t)length, .memory = &memory, .is_end = true };
+    CHECK_OK(store_peek_table(fixture->store, "t", &rows->made_for, &fixture->err), fixture->err);
+    CHECK_OK(copy_lines_to_pieces(rows->made_for, fixture->pool, &fixture->budget, "pipe", &options, &lines,
+                                  &rows->pieces, &fixture->figures, &fixture->err), fixture->err);
+    copy_space_free(&memory.ends, &fixture->budget);
+    copy_space_free(&memory.row_ends, &fixture->budget);
+    copy_space_free(&memory.values, &fixture->budget);
+}
+
+enum { N_TOGETHER = 3 };
+
+typedef struct RowCommit {
+    Fixture    *fixture;
+    pthread_t   thread;
+    LiveRows    rows;
+    weft_status status;
+} RowCommit;
+
+static void *commit_row(void *context)
+{
+    RowCommit *commit = context;
+    Error err = { 0 };
+    commit->status = live_rows_commit(commit->fixture->store, "t", &commit->rows, 1000, &err);
+    return NULL;
+}
+
+static int count_waiting(Store *store, const TableEntry *entry)
+{
+    int n = 0;
+    pthread_mutex_lock(&store->lock);
+    for (const LiveRows *rows = entry->live_rows; rows; rows = rows->next)
+        n++;
+    pthread_mutex_unlock(&store->lock);
+    return n;
+}
+
+// They wait in their order for a commit that seems to run.  Then the NTH call for memory fails, or all from it on; the
+// number of calls.
+static i64 commit_together(Fixture *fixture, RowCommit *commits, u32 alone, i64 nth, bool and_all_after)
+{
+    Store *store = fixture->store;
+    TableEntry *entry = store_take_entry(store, "t");
+    pthread_mutex_lock(&store->lock);
+    entry->is_committing_live = true;
+    pthread_mutex_unlock(&store->lock);
+    for (int i = 0; i < N_TOGETHER; i++) {
+        commits[i] = (RowCommit){ .fixture = fixture, .rows = { .is_alone = alone >> i & 1 } };
+        parse_row(fixture, i + 1, &commits[i].rows);
+        CHECK(pthread_create(&commits[i].thread, NULL, commit_row, &commits[i]) == 0);
+        while (count_waiting(store, entry) <= i)
+            usleep(100);
+    }
+    fault_set(FAULT_MEMORY, nth, and_all_after);
+    pthread_mutex_lock(&store->lock);
+    entry->is_committing_live = false;
+    pthread_cond_broadcast(&store->append_ended);
+    pthread_mutex_unlock(&store->lock);
+    for (int i = 0; i < N_TOGETHER; i++) {
+        pthread_join(commits[i].thread, NULL);
+        live_rows_release(&commits[i].rows);
+    }
+    const i64 n_calls = fault_count(FAULT_MEMORY);
+    fault_set(FAULT_MEMORY, 0, false);
+    store_drop_user(store, entry);
+    return n_calls;
+}
+
+TEST(pipes_whose_commit_finds_no_memory_commit_alone)
+{
+    static const char first[] = "0|0|word 0;", all[] = "0|0|word 0;1|1|word 1;2|2|word 2;3|3|word 3;";
+    int n_failed = 0;
+    for (i64 nth = 1, n_calls = nth; n_calls >= nth; nth++) {
+        Fixture fixture = make_fixture(1);
+        RowCommit commits[N_TOGETHER], only = { .fixture = &fixture };
+        open_store(&fixture, pipe_columns, 3);
+        parse_row(&fixture, 0, &only.rows);                 // that later commits merge with
+        commit_row(&only);
+        live_rows_release(&only.rows);
+        n_calls = commit_together(&fixture, commits, 0, nth, false);
+        const bool has_failed = commits[0].rows.is_stale;
+        for (int i = 0; i < N_TOGETHER; i++) {
+            CHECK_STATUS(commits[i].status, WEFT_OK);
+            CHECK(commits[i].rows.is_stale == has_failed && commits[i].rows.is_alone == has_failed);
+            CHECK_INT(commits[i].rows.n_rows, !has_failed);
+        }
+        CHECK_STR(table_text(&fixture), has_failed ? first : all);
+        if (has_failed) {
+            n_failed++;
+            commit_together(&fixture, commits, 7, 1, true);
+            for (int i = 0; i < N_TOGETHER; i++)
+                CHECK(commits[i].status == WEFT_OUT_OF_MEMORY && !commits[i].rows.is_stale);
+            CHECK_STR(table_text(&fixture), first);
+            commit_together(&fixture, commits, nth % 8, 0, false);
+            CHECK_STR(table_text(&fixture), all);
+        }
+        close_fixture(&fixture);
+    }
+    CHECK(n_failed > 0);
 }
 
 TEST(rows_that_were_parsed_before_a_truncate_are_stale)
