@@ -23,8 +23,8 @@
 //   the limit.
 // - A look (a query over nothing but weft_ tables) runs at once, with a small allowance beside the limit: one must be
 //   able to see a full house.
-// - A long queue is looked at for a fifth of the time at most, so what comes free may be given a little later.  Its
-//   first and whoever comes learn their places at once, the others within some 20 ms.
+// - Looking through a long queue takes a fifth of the time at most, so memory that comes free may be given a little
+//   later.  The first of the queue and a newcomer learn their places at once, the others within some 20 ms.
 //
 // Queries cannot deadlock: they wait here before they hold anything that others wait for, and never again while they
 // run.  Estimates only decide who runs when; the limit itself is kept by the budget.  A claim's budget may be

@@ -8,8 +8,8 @@
 // row passes where the filter is true, so false and NULL are one.  Any other filter, and a payload that is computed, is
 // left to a kernel.
 //
-// Tests that take long, of texts that are compared or of many kinds, are kept with the kinds (kinds_keep_set).  Nobody
-// can cancel what is done here, so a filter with so many constants that it would take long is left to a kernel, too.
+// Comparing texts, and testing many kinds, takes long, so the answers are kept with the kinds (kinds_keep_set).  This
+// code looks at no cancel.  So a filter with very many constants is left to a kernel, too.
 
 #include "engine/kinds.h"
 

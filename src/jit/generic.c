@@ -871,7 +871,7 @@ JitProgram jit_program(Arena *arena, const Woven *woven)
     return g->refused ? (JitProgram){ .refused = g->refused } : finish(g);
 }
 
-// Operations that only the CPU looks at, and those that only count rows where nobody wants to know.
+// A GPU is not sent DO_UNSURE, which only the CPU looks at, nor DO_STEP where rows are not counted step by step.
 static bool is_left_out(const KernelOp *op, bool is_counted)
 {
     return op->code == DO_UNSURE || (op->code == DO_STEP && !is_counted);

@@ -215,8 +215,8 @@ weft_status chunk_rescale(Budget *budget, const Table *table, const Chunk *chunk
                           StoredChunk **out, Error *err);
 
 // Gives each column of a chunk that chunk_encode or chunk_merge made its sketch, unless it has one, with up to
-// N_THREADS threads when the chunk is large.  Nobody else may know the chunk yet.  SLICES are those that it was merged
-// of, if any: where they are whole and have sketches, these are merged instead.
+// N_THREADS threads when the chunk is large.  No other thread may have the chunk yet.  SLICES: what the chunk was
+// merged of, if it was.  If all of them are whole chunks with sketches, these sketches are merged instead.
 weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, const ChunkSlice *slices, int n_slices,
                          int n_threads, Error *err);
 

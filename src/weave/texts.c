@@ -6,11 +6,11 @@
 //     Ir  ->  key  ->  shelf  ->  key equal: its name and text          else ir_print, and the shelf holds this one
 //
 // A key holds everything of an Ir that ir_print reads for one query: two kernels with equal keys have equal texts.
-// Whoever has print.c read another field adds it here.  With WEFT_CHECK_TEXTS in the environment, as all tests have it,
-// each text that is found is printed as well, and the process ends where the two differ.
+// If you make print.c read another field, add the field to the key here.  All tests set WEFT_CHECK_TEXTS: each text
+// that is found is then printed as well, and the process ends if the two differ.
 //
-// A shelf holds one text, the latest.  So what is kept is bounded, and nobody has to find out what to drop.  A text is
-// copied under the lock, so it may be replaced at any time.
+// A shelf holds the latest text only, so what is kept is bounded.  A text is copied under the lock, so it may be
+// replaced at any time.
 
 #include "weave/weave_int.h"
 

@@ -98,7 +98,8 @@ TEST(all_of_a_long_queue_run_in_the_end)
     admission_free(admission);
 }
 
-// A long queue is looked at now and then, by whoever comes and by its first.  Here nobody waits, so others come and go.
+// Only a newcomer and the first of a long queue look through it, now and then.  No thread of this test waits in the
+// queue, so claims come and go until one of them has looked.
 static void look_until(bool (*is_so)(Claim *claim, int position), Claim *claim, int position)
 {
     enum { PAUSE_US = 1000, LOOKS = 60000 };
