@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "engine/execute.h"
 #include "engine/spill.h"
+#include "jit/nvrtc_exit.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     weft_db *db = arena_make(arena, weft_db);
     *out = NULL;
     error_clear(error);
+    nvrtc_watch_main_thread();
     db->arena = arena;
     atomic_store(&db->budget.limit, settings_default_memory_limit());
     const weft_status status =

@@ -11,6 +11,7 @@
 
 #include "jit/jit_int.h"
 #include "jit/nvrtc.h"
+#include "jit/nvrtc_exit.h"
 #include "jit/nvrtc_library.h"
 
 enum { OPTIONS_MAX = 24, LOG_SHOWN = 300 };

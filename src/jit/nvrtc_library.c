@@ -4,10 +4,7 @@
 // so we look for the driver's first and go back two.  It is found by the system's search or where NVIDIA's installer
 // puts it; Python's packages of it are found when LD_LIBRARY_PATH or $WEFT_LIBNVRTC names them.
 
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-
+#include "jit/nvrtc_exit.h"
 #include "jit/nvrtc_library.h"
 
 enum {
@@ -89,107 +86,6 @@ static void nothing_found(Error *problem, int driver_major, const Text *why)
             newest, newest > OLDEST_MAJOR ? " or older" : "", newest);
 }
 
-// ---- the end of the process -----------------------------------------------------------------------------------------
-// exit calls what is registered last first, and NVRTC registers destructors: most when it is opened, a few in the
-// middle of the first compile.  What waits for compiles is to be called before them.  So it is registered before NVRTC
-// is opened and after it, again and again during the first compile, and after that.
-
-#define REGISTER_US  2000
-#define WAIT_SECONDS 10                                     // for one that was met in the middle of it and never ends
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t  left;
-    int             n_inside, n_compiled;
-    bool            is_ending;
-    _Atomic pid_t   process;                                // whose threads are inside: a fork has none of them
-} compiles = { .lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER };
-
-static void wait_for_compiles(void)
-{
-    struct timespec until;
-    int             timed_out = 0;
-    if (compiles.process != getpid())
-        return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += WAIT_SECONDS;
-    pthread_mutex_lock(&compiles.lock);
-    compiles.is_ending = true;
-    while (compiles.n_inside && !timed_out)
-        timed_out = pthread_cond_timedwait(&compiles.left, &compiles.lock, &until);
-    pthread_mutex_unlock(&compiles.lock);
-}
-
-// A fork in the middle of atexit would leave its child a locked mutex, and the child could not exit.
-static void lock_for_fork(void) { pthread_mutex_lock(&compiles.lock); }
-static void unlock_after_fork(void) { pthread_mutex_unlock(&compiles.lock); }
-static void watch_forks(void) { pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork); }
-
-// False: a compile is done, and NVRTC registers nothing any more; or the program ends.
-static bool wait_at_exit(void)
-{
-    pthread_mutex_lock(&compiles.lock);
-    const bool is_early = !compiles.n_compiled && !compiles.is_ending;
-    if (is_early)
-        atexit(wait_for_compiles);
-    pthread_mutex_unlock(&compiles.lock);
-    return is_early;
-}
-
-static void *keep_registering(void *context)
-{
-    while (wait_at_exit())
-        usleep(REGISTER_US);
-    return context;
-}
-
-static bool begin_inside(void)
-{
-    pthread_mutex_lock(&compiles.lock);
-    const bool may_begin = !compiles.is_ending;
-    compiles.process = getpid();
-    compiles.n_inside += may_begin;
-    pthread_mutex_unlock(&compiles.lock);
-    return may_begin;
-}
-
-static void end_inside(void)
-{
-    pthread_mutex_lock(&compiles.lock);
-    ASSERT(compiles.n_inside > 0);
-    compiles.n_inside--;
-    pthread_cond_broadcast(&compiles.left);
-    pthread_mutex_unlock(&compiles.lock);
-}
-
-static void start_registrar(void)
-{
-    pthread_t      thread;
-    pthread_attr_t detached;
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    thread_start(&thread, &detached, keep_registering, NULL);          // refused: what is registered so far must do
-    pthread_attr_destroy(&detached);
-}
-
-bool nvrtc_enter(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!begin_inside())
-        return false;
-    pthread_once(&once, start_registrar);
-    return true;
-}
-
-void nvrtc_leave(void)
-{
-    wait_at_exit();
-    pthread_mutex_lock(&compiles.lock);
-    compiles.n_compiled++;
-    pthread_mutex_unlock(&compiles.lock);
-    end_inside();
-}
-
 // ---- opening --------------------------------------------------------------------------------------------------------
 
 static void open_library(int driver_major)
@@ -211,14 +107,10 @@ const Nvrtc *nvrtc_library(int driver_version)
 {
     pthread_mutex_lock(&lock);
     if (!is_opened) {
-        watch_forks();
-        wait_at_exit();
         // Where the program ends already, it is too late to be careful.
-        const bool is_inside = begin_inside();
+        const bool is_inside = nvrtc_begin_opening();
         open_library(driver_version / 1000);
-        wait_at_exit();
-        if (is_inside)
-            end_inside();
+        nvrtc_end_opening(is_inside);
     }
     is_opened = true;
     pthread_mutex_unlock(&lock);

@@ -52,12 +52,6 @@ typedef struct Nvrtc {
 const Nvrtc *nvrtc_library(int driver_version);
 weft_status  nvrtc_need(int driver_version, const Nvrtc **nvrtc, Error *err);
 
-// Around each compile.  A program may end while one goes on, without having closed its databases: then exit waits for
-// it, since NVRTC takes itself down under it otherwise, and nothing is begun any more (false: do not call, do not
-// leave).
-bool nvrtc_enter(void);
-void nvrtc_leave(void);
-
 // OK for success, else KERNEL_BUILD or OUT_OF_MEMORY with NVRTC's words.  CALL is "nvrtcCompileProgram".
 weft_status nvrtc_check(const Nvrtc *nvrtc, NvrtcResult result, const char *call, Error *err);
 // OK where it compiles for compute capability MAJOR.MINOR, else NO_DEVICE.

@@ -4,12 +4,15 @@
 // that ends the process.
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "help.h"
 
 enum { COMPILE_MS = 600, ENDS_WITH = 7, SECONDS_MOST = 20 };
+
+static void (*compiling_takes)(int ms);                        // of the fake compiler
 
 static weft_session *open_device(void)
 {
@@ -43,6 +46,21 @@ static void fork_and_end(int ms)
     _exit(waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
+static void *end_now(void *nothing)
+{
+    exit(ENDS_WITH);
+    return nothing;
+}
+
+static void end_by_another_thread(int ms)
+{
+    pthread_t thread;
+    open_device();
+    usleep((useconds_t)ms * 1000);
+    pthread_create(&thread, NULL, end_now, NULL);
+    pthread_join(thread, NULL);
+}
+
 // The first compile is done; the CPU runs the second query while its code is made.
 static void end_later(int ms)
 {
@@ -51,6 +69,7 @@ static void end_later(int ms)
     must(session, "insert into t values (1), (2)");
     free(answer(session, "select sum(a) from t"));
     must(session, "set gpu_wait = off");
+    compiling_takes(COMPILE_MS);
     free(answer(session, "select max(a) from t where a > 1"));
     usleep((useconds_t)ms * 1000);
     exit(ENDS_WITH);
@@ -75,7 +94,6 @@ int main(void)
 {
     const char *driver = getenv("WEFT_LIBCUDA");
     void       *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
-    void (*compiling_takes)(int ms);
     *(void **)&compiling_takes = fake ? dlsym(fake, "fake_nvrtc_takes") : NULL;
     if (!compiling_takes) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     compiling_takes(COMPILE_MS);
@@ -83,9 +101,11 @@ int main(void)
     check_end("in the first half of the first compile", end_after, COMPILE_MS / 6);
     check_end("in the second half of the first compile", end_after, COMPILE_MS * 5 / 6);
     check_end("after the first compile", end_after, COMPILE_MS * 5 / 4);
+    check_end("by another thread, in the second half of the first compile", end_by_another_thread, COMPILE_MS * 5 / 6);
     check_end("a fork, in the first compile", fork_and_end, COMPILE_MS * 5 / 6);
     compiling_takes(COMPILE_MS / 6);
-    check_end("with the next compile under way", end_later, 10);
+    check_end("in the first half of a later compile", end_later, 10);
+    check_end("in the second half of a later compile", end_later, COMPILE_MS * 5 / 6);
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed != 0;
 }
