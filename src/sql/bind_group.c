@@ -241,6 +241,21 @@ static weft_status use_interval_key(Binder *binder, const Block *block, int key,
     return WEFT_OK;
 }
 
+static bool is_float_as_numeric(const Expr *expr)
+{
+    return expr->kind == EXPR_CALL && expr->op == OP_CAST && expr->type.kind == TYPE_NUMERIC &&
+           type_is_float(expr->args[0]->type);
+}
+
+// The key is x::numeric of a float; round(x::numeric, n) was made round(x, n), a cast of x (bind_func.c).
+static weft_status use_numeric_key(Binder *binder, const Block *block, int key, const Expr *expr, Expr **out)
+{
+    const Expr *own = block->keys[key];
+    if (!is_float_as_numeric(own) || own->type.precision != NUMERIC_TRIMMED ||
+        !expr_equal(own->args[0], expr->args[0])) return WEFT_OK;
+    return expr_cast(binder->arena, key_expr(binder, block, key, expr->at), expr->type, expr->at, out, binder->err);
+}
+
 static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr **out)
 {
     for (int i = 0; i < block->n_keys; i++) {
@@ -251,6 +266,8 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
     *out = NULL;
     for (int i = 0; i < block->n_keys && block->key_lengths && !*out; i++)
         if (block->keys[i]->type.kind == TYPE_INTERVAL) TRY(use_interval_key(binder, block, i, expr, out));
+    for (int i = 0; i < block->n_keys && is_float_as_numeric(expr) && !*out; i++)
+        TRY(use_numeric_key(binder, block, i, expr, out));
     if (*out) return WEFT_OK;
     *out = expr;
     if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column) && !is_window_column(block, expr->column) &&
