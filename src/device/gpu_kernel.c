@@ -175,6 +175,7 @@ PRINTF_LIKE(1, 2) static KernelKey key_make(const char *format, ...)
 {
     KernelKey key;
     va_list   args;
+    key.bytes[0] = '\0';
     va_start(args, format);
     format_args(key.bytes, sizeof key.bytes, format, args);
     va_end(args);

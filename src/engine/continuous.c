@@ -683,8 +683,10 @@ weft_status streams_wait_change(Streams *streams, const char *name, int at, u64 
         else if (view->error.status)
             status = fail(err, view->error.status, at, "continuous view \"%s\" has stopped: %s", name,
                           view->error.message);
-        if (status || view->seen.position > *position) {
-            if (!status) *position = view->seen.position;
+        const u64 seen = view && !status ? view->seen.position : 0;
+        if (status) break;
+        if (seen > *position) {
+            *position = seen;
             break;
         }
         wait_ms(streams, 20);

@@ -209,6 +209,7 @@ static void wait_for(Pieces *pieces, Piece *piece, const _Atomic u32 *stop)
     if (piece->state != PIECE_MAKING) return;
     PieceWait wait = { .piece = piece, .stop = stop, .next = pieces->waits, .link = &pieces->waits };
     if (wait.next) wait.next->link = &wait.next;
+    // cppcheck-suppress autoVariables ; it is taken out below
     pieces->waits = &wait;
     pieces->n_waits++;
     while (piece->state == PIECE_MAKING && !atomic_load(stop)) wait_a_little(pieces, piece);

@@ -60,7 +60,7 @@ static weft_status check_columns(const weft_page_column *columns, int n_columns,
 
 static u32 choose_rows_per_page(const weft_page_column *columns, int n_columns)
 {
-    u32 width = 0;
+    u32 width = 1;
     for (int i = 0; i < n_columns; i++)
         width = MAX_OF(width, flow_width_(columns[i].type));
     return FLOW_PAGE_BYTES / width;
@@ -140,10 +140,10 @@ uint64_t weft_pages_finish(weft_pages *pages, uint64_t n_rows)
 static bool is_good(const weft_round *round)
 {
     const FlowPageHead *head = round->input;
-    const FlowPageColumn *lines = (const FlowPageColumn *)round->input + 1;
     if (!head || (uintptr_t)head % 64 != 0 || round->input_bytes < FLOW_PAGE_BYTES ||
         head->check != flow_line_check_((const u64 *)head, 0) || head->n_columns > FLOW_PAGE_COLUMNS_MOST)
         return false;
+    const FlowPageColumn *lines = (const FlowPageColumn *)round->input + 1;
     for (u32 i = 0; i < head->n_columns; i++)
         if (!flow_column_is_good_(&lines[i], i, round->input_bytes) || lines[i].n_rows != head->n_rows ||
             lines[i].rows_per_page != head->rows_per_page)

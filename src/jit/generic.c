@@ -116,7 +116,7 @@ static void put_cast(Generic *g, const CodeTree *tree)
         if (of->type > GEN_U16 && !tree_is_flag(of)) put_op(g, DO_SIGN_32), g->held = -1;
     } else if (bits < 64 && !tree_is_flag(of) && !(of->type < GEN_I32 && generic_bits(of->type) <= bits)) {
         if (bits < 32) {
-            put_number_op(g, DO_AND, (1 << bits) - 1);
+            put_number_op(g, DO_AND, ((i64)1 << bits) - 1);
         } else {                       // a mask of 32 bits would have a sign
             put_number_op(g, DO_SHL, 32);
             put_number_op(g, DO_SHR, 32);
@@ -868,7 +868,8 @@ JitProgram jit_program(Arena *arena, const Woven *woven)
     for (int s = 0; s < ir->n_steps && !g->refused; s++) put_step(g, &ir->steps[s]);
     if (!g->refused) put_sinks(g);
     if (g->n_ops + g->n_ends > OPS_MOST) generic_refuse(g, "more than %d operations", (int)OPS_MOST);
-    return g->refused ? (JitProgram){ .refused = g->refused } : finish(g);
+    if (g->refused) return (JitProgram){ .refused = g->refused };
+    return finish(g);
 }
 
 // A GPU is not sent DO_UNSURE, which only the CPU looks at, nor DO_STEP where rows are not counted step by step.

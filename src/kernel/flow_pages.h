@@ -207,11 +207,13 @@ static inline void flow_count_frame_(FlowRound *round)
 // same answer: a warp leaves the operator as a whole.  At the end of the input a column has no pages.
 static inline u32 flow_column_(FlowRound *round, u32 number, u32 type, FlowColumn *column)
 {
-    const FlowPageColumn *line = (const FlowPageColumn *)round->input + 1 + number;
+    const FlowPageColumn *line = (const FlowPageColumn *)round->input;
     column->n_pages = 0;
     column->rows_per_page = 1;
     if (!round->input && round->at_end)
         return 1;
+    if (round->input)
+        line += 1 + number;
     if (!round->input || number >= FLOW_PAGE_COLUMNS_MOST || round->input_bytes < FLOW_PAGE_BYTES ||
         !flow_column_is_good_(line, number, round->input_bytes) || line->type != type) {
         round->status = FLOW_CORRUPT;

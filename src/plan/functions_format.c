@@ -147,7 +147,7 @@ static void add_name(Text *out, const char *name, const char *pattern, size_t le
     const bool all_upper = upper(pattern[0]) == pattern[0] && upper(pattern[1]) == pattern[1];
     const bool all_lower = lower(pattern[0]) == pattern[0];
     size_t     n = 0;
-    for (; name[n] && n < length; n++) {
+    for (; n < length && name[n]; n++) {
         const char c = all_upper ? upper(name[n]) : all_lower ? lower(name[n]) : name[n];
         text_add_bytes(out, &c, 1);
     }

@@ -335,6 +335,7 @@ static void add_pairs(SlotWalk *walk, const u32 *strides, int k, u64 cell, u64 g
     const u64      n_codes = k < slots->form.n_keys ? key->n_codes : 1;
     u32           *cells = slots->cells + slots->n_pairs, *groups = slots->groups + slots->n_pairs;
     for (u64 code = 0; code < n_codes && !is_last; code++)
+        // cppcheck-suppress nullPointer ; no strides are needed for one key alone
         add_pairs(walk, strides, k + 1, cell + code * strides[k], group + group_part(key, code));
     if (!is_last) return;
     for (u64 code = 0; code < n_codes; code++) cells[code] = (u32)(cell + code), groups[code] = (u32)group;
@@ -414,6 +415,7 @@ static bool walk_from(SlotWalk *walk, int d, u64 before, double weight)
         const int class = walk->classes[d] = map->wanted[use][c];
         u64       state = (u64)class;
         if (d > 0) {
+            // cppcheck-suppress arrayIndexOutOfBoundsCond ; there are as many places as tests
             u16 *next = &slots->states[d].next[before * (u64)map->n_classes + (u64)class];
             if (!*next && !reach_state(walk, d, next, weight * map->share[class])) return false;
             state = *next - 1u;

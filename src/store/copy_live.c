@@ -255,7 +255,7 @@ static weft_status parse_lines(LiveCopy *copy, LiveRows *rows, CopyFigures *figu
 
 static weft_status commit_lines(LiveCopy *copy, char *bytes, size_t length, u64 n_newlines, u64 *durable, Error *err)
 {
-    CopyFigures figures;
+    CopyFigures figures = { 0 };
     LiveRows rows = { .is_stale = true };
     copy->lines.bytes = bytes;
     copy->lines.length = length;

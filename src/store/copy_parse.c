@@ -93,7 +93,7 @@ static inline u64 combine_digits(u64 values)
 // One to eight digits.  Shifting the word up puts zeros before the first digit.
 static inline bool parse_8_digits(const char *bytes, size_t n, u64 *number)
 {
-    u64 values = (load_8(bytes) ^ 0x3030303030303030u) << (-8 * n & 63);
+    u64 values = (load_8(bytes) ^ 0x3030303030303030u) << ((64 - 8 * n) & 63);
     *number = combine_digits(values);
     return are_digits(values);
 }

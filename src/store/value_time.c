@@ -148,7 +148,7 @@ static int full_year(const DateField *field)
 // it is the last.
 static bool set_date(Moment *m, const DateField *first, const DateField *second, const DateField *third)
 {
-    const DateField *numbers[3], *month = NULL;
+    const DateField *numbers[3] = { first }, *month = NULL;
     int n = 0;
     for (int i = 0; i < 3; i++) {
         const DateField *field = i == 0 ? first : i == 1 ? second : third;
