@@ -259,16 +259,6 @@ void *list_grow_by(Arena *arena, void *items, int count, int more, size_t item_s
 // Room is 4, 8, 16, ... items, so it is full exactly when the count is one of these (or 0).
 void *list_grow(Arena *arena, void *items, int count, size_t item_size)
 {
-    ASSERT(count >= 0 && item_size > 0);
-    ASSERT(items || count == 0);
-    bool is_full = count == 0 || (count >= 4 && (count & (count - 1)) == 0);
-    if (!is_full)
-        return items;
-    size_t capacity = count == 0 ? 4 : (size_t)count * 2;
-    if (item_size > PTRDIFF_MAX / capacity)
-        out_of_small_memory(SIZE_MAX);
-    void *grown = arena_alloc(arena, capacity * item_size);
-    if (count > 0)
-        memcpy(grown, items, (size_t)count * item_size);
-    return grown;
+    const bool is_full = count == 0 || (count >= 4 && (count & (count - 1)) == 0);
+    return is_full ? list_grow_by(arena, items, count, 1, item_size) : items;
 }
