@@ -60,6 +60,16 @@ static Type decimal_of(const Expr *expr)
 
 static int scale_of(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC ? type.scale : 0; }
 
+// Before the point, of an exact argument that is no numeric.
+static int digits_before_point(const Expr *expr)
+{
+    if (expr->kind == EXPR_CONST && !expr->value.is_null)
+        return MAX_OF(count_digits(expr->value.i) - scale_of(expr->type), 0);
+    if (expr->type.kind == TYPE_BIGINT) return DECIMAL_DIGITS + 1;
+    const Type type = decimal_of(expr);
+    return type.precision - type.scale;
+}
+
 static Type decimal_type(int whole_digits, int scale)
 {
     return (Type){ TYPE_DECIMAL, (u8)MAX_OF(1, MIN_OF(whole_digits + scale, DECIMAL_DIGITS)), (u8)scale };
@@ -89,8 +99,8 @@ static Type common_number(const Expr *a, const Expr *b)
     if (type_is_float(a->type) || type_is_float(b->type)) return a->type.kind == b->type.kind ? a->type : TYPE(DOUBLE);
     const int scale = MAX_OF(a->type.scale, b->type.scale);
     if (is_wide(a, b)) return numeric_type(a, b, scale);
-    const Type x = decimal_of(a), y = decimal_of(b);
-    return decimal_type(MAX_OF(x.precision - x.scale, y.precision - y.scale), scale);
+    const int whole = MAX_OF(digits_before_point(a), digits_before_point(b));
+    return whole + scale > DECIMAL_DIGITS ? numeric_type(a, b, scale) : decimal_type(whole, scale);
 }
 
 // The constant as a value of the column's type, when there is exactly that value.
@@ -224,6 +234,17 @@ static weft_status type_quotient(Call *call)
     return WEFT_OK;
 }
 
+// The types alone do not prove that 18 digits do; where the values' ranges do, kernels take 64 bits for a numeric, too.
+static bool may_be_wide(const Call *call)
+{
+    const Expr *a = call->args[0], *b = call->args[1];
+    const int   whole_a = digits_before_point(a), whole_b = digits_before_point(b);
+    const int   scale_a = scale_of(a->type), scale_b = scale_of(b->type);
+    if (is_wide(a, b)) return true;
+    if (call->op == OP_MUL) return whole_a + whole_b + scale_a + scale_b > DECIMAL_DIGITS;
+    return MAX_OF(whole_a, whole_b) + (call->op != OP_MOD) + MAX_OF(scale_a, scale_b) > DECIMAL_DIGITS;
+}
+
 static weft_status type_number_call(Call *call)
 {
     Expr *a = call->args[0], *b = call->args[1];
@@ -238,8 +259,7 @@ static weft_status type_number_call(Call *call)
         return cast_args(call, call->type);
     }
     if (call->op == OP_DIV) return type_quotient(call);
-    const bool is_long = call->op == OP_MUL && scale_of(a->type) + scale_of(b->type) > DECIMAL_DIGITS;
-    return is_long || is_wide(a, b) ? type_numeric_call(call) : type_decimal_call(call);
+    return may_be_wide(call) ? type_numeric_call(call) : type_decimal_call(call);
 }
 
 static bool is_kind(const Expr *expr, TypeKind kind)

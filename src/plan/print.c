@@ -226,8 +226,17 @@ static void print_call(const ExprPrinter *printer, const Expr *expr)
     }
 }
 
+// A numeric of 18 digits that is computed with as one of 38.
+static bool is_same_numeric(const Expr *expr)
+{
+    return expr->kind == EXPR_CALL && expr->op == OP_CAST && expr->type.kind == TYPE_NUMERIC &&
+           expr->type.precision == NUMERIC_DIGITS && expr->args[0]->type.kind == TYPE_DECIMAL &&
+           expr->args[0]->type.scale == expr->type.scale;
+}
+
 static void print(const ExprPrinter *printer, const Expr *expr, int least)
 {
+    if (is_same_numeric(expr)) expr = expr->args[0];
     const bool needs_parens = binding(expr) < least;
     if (needs_parens) text_add(printer->text, "(");
     switch (expr->kind) {
