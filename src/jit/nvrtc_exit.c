@@ -5,8 +5,8 @@
 // to be called before them.
 //
 // Where the main thread ends the program, that is certain: its own destructors run before all that is registered with
-// atexit.  For other threads atexit must do.  There the waiting is registered before and after NVRTC is opened, again
-// and again during the first compiles, and after each.
+// atexit.  For other threads atexit must do.  There the waiting is registered before and after NVRTC is opened, and
+// again and again during the first compiles.
 
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -18,7 +18,7 @@
 #define REGISTER_US  2000
 #define WAIT_SECONDS 10                                     // for a compile that never ends
 
-enum { FIRST_COMPILES = 8 };                                // registering takes 32 bytes and half a second 250 of them
+enum { FIRST_COMPILES = 8 };                                // each registration takes 32 bytes; half a second has 250
 
 static struct {
     pthread_mutex_t lock;
@@ -28,7 +28,7 @@ static struct {
     _Atomic pid_t   process;                                // whose threads are inside; 0: none have been
 } compiles = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
-// Time goes on where only the main thread has ended.
+// Not for ever: a program whose main thread alone has ended goes on.
 static bool is_ending(void) { return compiles.waits_until && time(NULL) < compiles.waits_until + WAIT_SECONDS; }
 
 // Called once for each time that it was registered: they wait for one time together.
