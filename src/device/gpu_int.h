@@ -587,7 +587,7 @@ void        gpu_relieve(Gpu *gpu);                          // tables that no qu
 bool        relieve_unlocked(Gpu *gpu);                     // the same under the lock, released meanwhile; returns true
 u64         rows_kept_bytes(const Launch *launch);          // of its source, where that stayed here: admitted already
 // Part NUMBER of a table that it made, in the host's memory as long as the table is there; NULL: it could not be
-// fetched.  Only for one NUMBER of a table, whose user holds it.
+// fetched.  A user of the table holds it.
 const void *table_part_here(Gpu *gpu, u64 table, int number, u64 bytes, Budget *budget);
 // Whether tables or rows of other queries are here, which go when their queries end; under the lock.
 OtherTables tables_of_others(const GpuRun *run);

@@ -164,25 +164,29 @@ static u64 part_bytes(const Woven *woven, u64 table, int number)
     return 0;
 }
 
+// Part NUMBER of the table in the host's memory; NULL: it cannot be.
+static const void *part_here(GpuRun *run, const JoinTable *table, int number)
+{
+    const u64 bytes = part_bytes(run->launch->woven, table->id, number);
+    return bytes ? table_part_here(run->gpu, table->id, number, bytes, common_budget(run->launch->budget)) : NULL;
+}
+
 // A copy of TABLE whose entries are in the host's memory; NULL: they cannot be.
 static const JoinTable *table_here(GpuRun *run, const JoinTable *table)
 {
-    const Launch *launch = run->launch;
-    const bool    has_payload = table->shape == SHAPE_DIRECT;
-    const int     number = has_payload ? TABLE_PAYLOADS : TABLE_SLOTS;
-    const u64     bytes = part_bytes(launch->woven, table->id, number);
     if (!table->remote) return table;
-    const void *here =
-        bytes ? table_part_here(run->gpu, table->id, number, bytes, common_budget(launch->budget)) : NULL;
-    if (!here) return NULL;
     JoinTable *own = arena_make(run->joins->arena, JoinTable);
     *own = *table;
-    if (!has_payload) {
-        own->slots = here;
-        return own;
+    if (table->shape != SHAPE_DIRECT) {
+        own->slots = part_here(run, table, TABLE_SLOTS);
+        return own->slots ? own : NULL;
     }
-    own->payloads = arena_make(run->joins->arena, Payload);
-    own->payloads[0] = table->payloads[0], own->payloads[0].data = here;
+    own->payloads = arena_array(run->joins->arena, Payload, table->n_payloads);
+    for (int p = 0; p < table->n_payloads; p++) {
+        own->payloads[p] = table->payloads[p];
+        own->payloads[p].data = part_here(run, table, TABLE_PAYLOADS + 3 * p);
+        if (!own->payloads[p].data) return NULL;
+    }
     return own;
 }
 

@@ -12,6 +12,12 @@
 
 // ---- room -----------------------------------------------------------------------------------------------------------
 
+static void free_here(PartHere *here)
+{
+    mem_free(here->budget, here->data, here->bytes);
+    free(here);
+}
+
 static void free_table(Gpu *gpu, MadeTable *table)                     // under the lock
 {
     ASSERT(mutex_is_held(&gpu->lock) && gpu->bytes_admitted >= table->bytes);
@@ -20,7 +26,10 @@ static void free_table(Gpu *gpu, MadeTable *table)                     // under 
     gpu->moved_ms = time_now_ms();
     room_given(gpu);
     pthread_cond_broadcast(&gpu->changed);
-    mem_free(table->here_budget, table->here, table->here_bytes);
+    for (PartHere *here = table->here, *next; here; here = next) {
+        next = here->next;
+        free_here(here);
+    }
     free(table->parts);
     free(table);
 }
@@ -213,22 +222,29 @@ weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 by
     return status;
 }
 
-static const void *part_here(Gpu *gpu, u64 id)
+static const PartHere *find_here(const MadeTable *made, int number)
 {
-    pthread_mutex_lock(&gpu->lock);
-    const MadeTable *made = find_made(gpu, id, false);
-    const void      *here = made ? made->here : NULL;
-    pthread_mutex_unlock(&gpu->lock);
+    const PartHere *here = made ? made->here : NULL;
+    while (here && here->number != number) here = here->next;
     return here;
 }
 
-// False: another query was quicker.
-static bool keep_here(Gpu *gpu, u64 id, void *here, u64 bytes, Budget *budget)
+static const void *part_here(Gpu *gpu, u64 id, int number)
+{
+    pthread_mutex_lock(&gpu->lock);
+    const PartHere *here = find_here(find_made(gpu, id, false), number);
+    const void     *data = here ? here->data : NULL;
+    pthread_mutex_unlock(&gpu->lock);
+    return data;
+}
+
+// False: another query was quicker, or the table is gone.
+static bool keep_here(Gpu *gpu, u64 id, PartHere *here)
 {
     pthread_mutex_lock(&gpu->lock);
     MadeTable *made = find_made(gpu, id, false);
-    const bool is_first = made && !made->here;
-    if (is_first) made->here = here, made->here_bytes = bytes, made->here_budget = budget;
+    const bool is_first = made && !find_here(made, here->number);
+    if (is_first) here->next = made->here, made->here = here;
     pthread_mutex_unlock(&gpu->lock);
     return is_first;
 }
@@ -237,12 +253,14 @@ const void *table_part_here(Gpu *gpu, u64 id, int number, u64 bytes, Budget *bud
 {
     Error       ignored = { 0 };
     void       *memory;
-    const void *here = part_here(gpu, id);
-    if (here || mem_alloc(budget, bytes + 8, &memory, &ignored)) return here;
+    const void *data = part_here(gpu, id, number);
+    if (data || mem_alloc(budget, bytes + 8, &memory, &ignored)) return data;
     const PartRead    read = { .to = memory, .bytes = bytes };
     const weft_status status = fetch_made(gpu, table_key(id, number), &read, 1, &ignored);
-    if (status || !keep_here(gpu, id, memory, bytes + 8, budget)) mem_free(budget, memory, bytes + 8);
-    return status ? NULL : part_here(gpu, id);
+    PartHere         *here = malloc(sizeof *here);
+    *here = (PartHere){ .number = number, .data = memory, .bytes = bytes + 8, .budget = budget };
+    if (status || !keep_here(gpu, id, here)) free_here(here);
+    return status ? NULL : part_here(gpu, id, number);
 }
 
 weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err)

@@ -10,6 +10,14 @@
 
 #include "device/gpu_int.h"
 
+typedef struct PartHere {              // see table_part_here
+    int              number;
+    void            *data;
+    u64              bytes;
+    Budget          *budget;
+    struct PartHere *next;
+} PartHere;
+
 struct MadeTable {                     // or a chunk
     u64               id, bytes;
     const void       *owner;           // the query that had it made; only compared
@@ -17,9 +25,7 @@ struct MadeTable {                     // or a chunk
     bool              is_rows;
     int               n_parts;
     Copy            **parts;
-    void             *here;            // a part of it in the host's memory (table_part_here); NULL: not asked for yet
-    u64               here_bytes;
-    Budget           *here_budget;
+    PartHere         *here;            // parts of it in the host's memory, as far as they were asked for
     struct MadeTable *next;
 };
 

@@ -11,12 +11,16 @@
 #define ATOM_WORDS (MOST_ATOMS / 64)
 #define NO_CODE    UINT32_MAX
 #define SCRATCH_KEPT ((u64)1 << 15)    // numbers
+#define MOST_CODES   ((u64)1 << 20)    // combinations of a table's payloads
+
+typedef struct PayloadPart { i64 value, is_null; } PayloadPart;        // of one payload of a table
 
 typedef struct MadeTest {
     i64   low, high;
     u64   table;                       // id; 0: none
+    u64   order;                       // of its payloads
     u64   wants[ATOM_WORDS];           // a bit per atom
-    u32  *own_code;                    // by payload; NO_CODE: the table does not have it
+    u32  *own_code;                    // by place of a part and payload; NO_CODE: the table does not have it
     int   n_own;
 } MadeTest;
 
@@ -42,16 +46,16 @@ struct Classes {
     int        n_tests;
     MadeTest **tests;
     Map       *test_numbers;           // by TestKey
-    int        n_payloads;
-    i64       *payloads;               // their values; the one that is NULL has number null_payload
-    int        null_payload;           // -1: none yet
+    int        n_parts;                // of a payload: as many as tables have payloads; 0: not known yet
+    int        n_payloads, n_values_in;
+    PayloadPart *payloads;             // their parts, n_values_in in all
     Map       *payload_numbers;
     u32       *scratch;                // for the values that pass a test, and their payloads
     u64        scratch_room;           // of both together
     Split      split;
 };
 
-typedef struct TestKey { i64 low, high; u64 table; } TestKey;
+typedef struct TestKey { i64 low, high; u64 table, order; } TestKey;
 
 typedef struct Passing {               // values that pass, and their payload's code
     u32  n, room;
@@ -67,15 +71,17 @@ static u64 next_version(void)
 
 // ---- making and copying ---------------------------------------------------------------------------------------------
 
-static void add_payload(Classes *classes, i64 value)
+static int add_payload(Classes *classes, const PayloadPart *parts)
 {
-    map_set(classes->payload_numbers, &value, sizeof value, (u64)classes->n_payloads);
-    *LIST_PUSH(classes->arena, classes->payloads, classes->n_payloads) = value;
+    map_set(classes->payload_numbers, parts, (size_t)classes->n_parts * sizeof *parts, (u64)classes->n_payloads);
+    for (int p = 0; p < classes->n_parts; p++)
+        *LIST_PUSH(classes->arena, classes->payloads, classes->n_values_in) = parts[p];
+    return classes->n_payloads++;
 }
 
 static void add_test(Classes *classes, MadeTest *test)
 {
-    const TestKey key = { test->low, test->high, test->table };
+    const TestKey key = { test->low, test->high, test->table, test->order };
     map_set(classes->test_numbers, &key, sizeof key, (u64)classes->n_tests);
     *LIST_PUSH(classes->arena, classes->tests, classes->n_tests) = test;
 }
@@ -85,16 +91,14 @@ static void take_over(Classes *classes, const Classes *before)
     memcpy(classes->atom_of, before->atom_of, classes->size * sizeof(u16));
     memcpy(classes->n_values, before->n_values, sizeof classes->n_values);
     memcpy(classes->payload, before->payload, sizeof classes->payload);
-    classes->n_atoms = before->n_atoms, classes->null_payload = before->null_payload;
-    for (int p = 0; p < before->n_payloads; p++) {
-        if (p == before->null_payload) *LIST_PUSH(classes->arena, classes->payloads, classes->n_payloads) = 0;
-        else add_payload(classes, before->payloads[p]);
-    }
+    classes->n_atoms = before->n_atoms, classes->n_parts = before->n_parts;
+    for (int p = 0; p < before->n_payloads; p++) add_payload(classes, before->payloads + p * before->n_parts);
     for (int t = 0; t < before->n_tests; t++) {
         MadeTest *test = arena_make(classes->arena, MadeTest);
         *test = *before->tests[t];
-        test->own_code = arena_array(classes->arena, u32, test->n_own + 1);
-        if (test->n_own) memcpy(test->own_code, before->tests[t]->own_code, (size_t)test->n_own * sizeof(u32));
+        const size_t n_codes = (size_t)test->n_own * (size_t)before->n_parts;
+        test->own_code = arena_array(classes->arena, u32, n_codes + 1);
+        if (n_codes) memcpy(test->own_code, before->tests[t]->own_code, n_codes * sizeof(u32));
         add_test(classes, test);
     }
 }
@@ -116,7 +120,7 @@ Classes *classes_new(Budget *budget, const Classes *before, const ClassValues *v
     classes->arena = arena, classes->budget = budget, classes->low = values->low, classes->size = size;
     classes->payload_numbers = map_new(arena), classes->test_numbers = map_new(arena);
     classes->n_most = MIN_OF(n_most, MOST_ATOMS);
-    classes->n_atoms = 1, classes->null_payload = -1, classes->n_values[0] = (u32)size;
+    classes->n_atoms = 1, classes->n_values[0] = (u32)size;
     if (mem_alloc(budget, size * sizeof(u16), (void **)&classes->atom_of, &ignored)) {
         arena_free(arena);
         return NULL;
@@ -149,7 +153,11 @@ u64  classes_version(const Classes *classes) { return classes->version; }
 
 const u16 *classes_atoms(const Classes *classes) { return classes->atom_of; }
 
-const u32 *classes_own_codes(const Classes *classes, int test) { return classes->tests[test]->own_code; }
+const u32 *classes_own_codes(const Classes *classes, int test, int place)
+{
+    const MadeTest *made = classes->tests[test];
+    return made->own_code ? made->own_code + (size_t)place * (size_t)made->n_own : NULL;
+}
 
 // ---- the values that pass a test ------------------------------------------------------------------------------------
 
@@ -243,38 +251,94 @@ static void find_passing(const Classes *classes, const ClassTest *test, u64 firs
 
 // ---- payloads -------------------------------------------------------------------------------------------------------
 
-static u32 payload_number(Classes *classes, const Payload *payload, u32 code)
+// The table's own number of the codes of all its payloads together.  0: there are too many.
+static u64 n_codes_of(const ClassTest *test)
 {
-    u64 number;
-    if (payload->range.nullable && code == payload->null_code) {
-        if (classes->null_payload < 0) {
-            classes->null_payload = classes->n_payloads;
-            *LIST_PUSH(classes->arena, classes->payloads, classes->n_payloads) = 0;
-        }
-        return (u32)classes->null_payload;
+    u64 n = 1;
+    for (int p = 0; p < test->n_payloads && n; p++) {
+        const u64 n_codes = test->table->payloads[test->payloads[p]].n_codes;
+        n = n_codes && n_codes <= MOST_CODES / n ? n * n_codes : 0;
     }
-    const i64 value = payload->decode ? payload->decode[code] : payload->base + (i64)code;
-    if (!map_get(classes->payload_numbers, &value, sizeof value, &number)) {
-        number = (u64)classes->n_payloads;
-        add_payload(classes, value);
-    }
-    return (u32)number;
+    return n;
 }
 
-// The table's codes become numbers of payloads that all tables share.  False: too many.
-static bool number_payloads(Classes *classes, const Payload *payload, Passing *passing, MadeTest *test)
+static u64 stored_code(const Payload *payload, u64 place)
 {
-    u32 *number_of = malloc((payload->n_codes + 1) * sizeof *number_of);
-    memset(number_of, 0xff, (payload->n_codes + 1) * sizeof *number_of);
-    for (u32 i = 0; i < passing->n && classes->n_payloads <= classes->n_most; i++) {
-        u32 *number = &number_of[passing->codes[i]];
-        if (*number == NO_CODE) *number = payload_number(classes, payload, passing->codes[i]);
-        passing->codes[i] = *number;
+    switch (payload->width) {
+        case 1:  return ((const u8 *)payload->data)[place];
+        case 2:  return ((const u16 *)payload->data)[place];
+        case 4:  return ((const u32 *)payload->data)[place];
+        default: return ((const u64 *)payload->data)[place];
     }
-    test->n_own = classes->n_payloads, test->own_code = arena_array(classes->arena, u32, test->n_own + 1);
-    memset(test->own_code, 0xff, (size_t)test->n_own * sizeof *test->own_code);
-    for (u64 c = 0; c < payload->n_codes; c++)
-        if (number_of[c] != NO_CODE) test->own_code[number_of[c]] = (u32)c;
+}
+
+// Of the value at a place, whose code of the first payload was found with it.
+static u32 code_together(const ClassTest *test, u64 place, u32 first)
+{
+    u64 code = 0;
+    for (int p = 0; p < test->n_payloads; p++) {
+        const Payload *payload = &test->table->payloads[test->payloads[p]];
+        code = code * payload->n_codes + (test->payloads[p] ? stored_code(payload, place) : first);
+    }
+    return (u32)code;
+}
+
+// The codes of a number of code_together.
+static void codes_apart(const ClassTest *test, u64 code, u32 *codes)
+{
+    for (int p = test->n_payloads - 1; p >= 0; p--) {
+        const u64 n_codes = test->table->payloads[test->payloads[p]].n_codes;
+        codes[p] = (u32)(code % n_codes), code /= n_codes;
+    }
+}
+
+static u32 payload_number(Classes *classes, const ClassTest *test, u64 code)
+{
+    u32         codes[CLASS_PAYLOADS];
+    PayloadPart parts[CLASS_PAYLOADS];
+    u64         number;
+    codes_apart(test, code, codes);
+    for (int p = 0; p < test->n_payloads; p++) {
+        const Payload *payload = &test->table->payloads[test->payloads[p]];
+        parts[p] = (PayloadPart){ .is_null = payload->range.nullable && codes[p] == payload->null_code };
+        if (!parts[p].is_null)
+            parts[p].value = payload->decode ? payload->decode[codes[p]] : payload->base + (i64)codes[p];
+    }
+    if (map_get(classes->payload_numbers, parts, (size_t)test->n_payloads * sizeof *parts, &number)) return (u32)number;
+    return (u32)add_payload(classes, parts);
+}
+
+// By number of a payload: the test's own codes of its parts.
+static void note_own_codes(Classes *classes, const ClassTest *test, const u32 *number_of, u64 n_codes, MadeTest *made)
+{
+    const size_t n_own = (size_t)classes->n_payloads;
+    u32          codes[CLASS_PAYLOADS];
+    made->n_own = classes->n_payloads;
+    made->own_code = arena_array(classes->arena, u32, n_own * (size_t)test->n_payloads + 1);
+    memset(made->own_code, 0xff, n_own * (size_t)test->n_payloads * sizeof *made->own_code);
+    for (u64 c = 0; c < n_codes; c++) {
+        if (number_of[c] == NO_CODE) continue;
+        codes_apart(test, c, codes);
+        for (size_t p = 0; p < (size_t)test->n_payloads; p++) made->own_code[p * n_own + number_of[c]] = codes[p];
+    }
+}
+
+// The table's codes become numbers of payloads that all tests share.  False: too many.
+static bool number_payloads(Classes *classes, const ClassTest *test, Passing *passing, MadeTest *made)
+{
+    const bool is_one = test->n_payloads == 1;             // then keys need not be looked at, and there may be none
+    const u64  n_codes = n_codes_of(test), shift = is_one ? 0 : (u64)classes->low - (u64)test->table->keys[0].low;
+    if (!n_codes || (classes->n_parts && classes->n_parts != test->n_payloads)) return false;
+    classes->n_parts = test->n_payloads;
+    u32 *number_of = malloc((n_codes + 1) * sizeof *number_of);
+    memset(number_of, 0xff, (n_codes + 1) * sizeof *number_of);
+    for (u32 i = 0; i < passing->n && classes->n_payloads <= classes->n_most; i++) {
+        const u32 code =
+            is_one ? passing->codes[i] : code_together(test, passing->at[i] + shift, passing->codes[i]);
+        if (number_of[code] == NO_CODE) number_of[code] = payload_number(classes, test, code);
+        passing->codes[i] = number_of[code];
+    }
+    note_own_codes(classes, test, number_of, n_codes, made);
     free(number_of);
     return classes->n_payloads <= classes->n_most;
 }
@@ -355,9 +419,17 @@ static bool split_atoms(Classes *classes, MadeTest *test, const Passing *passing
     return ok;
 }
 
+// A digit for each payload: CUBE_KEYS of them fit.
+static u64 order_of(const ClassTest *test)
+{
+    u64 order = 0;
+    for (int p = 0; p < test->n_payloads; p++) order = order * CLASS_PAYLOADS + test->payloads[p];
+    return order;
+}
+
 static int find_test(const Classes *classes, const ClassTest *test)
 {
-    const TestKey key = { test->low, test->high, test->table ? test->table->id : 0 };
+    const TestKey key = { test->low, test->high, test->table ? test->table->id : 0, order_of(test) };
     u64           number;
     return map_get(classes->test_numbers, &key, sizeof key, &number) ? (int)number : -1;
 }
@@ -366,8 +438,8 @@ bool classes_know(const Classes *classes, const ClassTest *test) { return find_t
 
 static bool make_test(Classes *classes, const ClassTest *test, Passing *passing, MadeTest *made)
 {
-    if (!test->has_payload) memset(passing->codes, 0, passing->n * sizeof *passing->codes);
-    else if (!number_payloads(classes, &test->table->payloads[0], passing, made)) return false;
+    if (!test->n_payloads) memset(passing->codes, 0, passing->n * sizeof *passing->codes);
+    else if (!number_payloads(classes, test, passing, made)) return false;
     return split_atoms(classes, made, passing);
 }
 
@@ -401,7 +473,7 @@ int classes_add(Classes *classes, const ClassTest *test)
     if (found >= 0) return found;
     Passing passing;
     u64     first = 0, end = classes->size;
-    ASSERT(!classes->kinds || (test->table && test->table->kinds->id == classes->kinds));
+    ASSERT(!classes->kinds || (test->table && test->table->kinds->id == classes->kinds && test->n_payloads <= 1));
     if (!classes->kinds) clip(classes, test->low, test->high, &first, &end);
     if (!classes->kinds && test->table)
         clip(classes, test->table->keys[0].low, test->table->keys[0].high, &first, &end);
@@ -412,6 +484,7 @@ int classes_add(Classes *classes, const ClassTest *test)
     if (!find_scratch(classes, room + 1, &passing)) return -1;
     MadeTest *made = arena_make(classes->arena, MadeTest);
     made->low = test->low, made->high = test->high, made->table = test->table ? test->table->id : 0;
+    made->order = order_of(test);
     find_passing(classes, test, first, end, &passing);
     const bool ok = make_test(classes, test, &passing, made);
     trim_scratch(classes);

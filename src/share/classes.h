@@ -4,7 +4,7 @@
 //     q2: s_region = 'ASIA', by city                           atoms: the same tests, and the same payload
 //                                                              classes: the same tests
 //
-// An atom is a set of values that pass the same tests and, where join tables bring a payload, have the same one.  Atoms
+// An atom is a set of values that pass the same tests and, where join tables bring payloads, have the same ones.  Atoms
 // are made exactly, test by test: each one splits every atom that holds values that it wants and values that it does
 // not.  What was split for tests that are gone stays until the atoms are made anew: finer than needed is right, only
 // more.  Atoms that pass the same of the tests in use are a class; within it, payloads are numbered from 0.
@@ -20,10 +20,13 @@
 #define MOST_ATOMS 16384               // on a CPU,
 #define FEW_ATOMS  4096                // and on a GPU, where tables by atom are to stay near its cores
 
+enum { CLASS_PAYLOADS = CUBE_KEYS };   // of a table, at most; all that a value has are one payload here
+
 typedef struct ClassTest {
     i64              low, high;
     const JoinTable *table;            // NULL: the range alone
-    bool             has_payload;      // the same for all tests of a column
+    int              n_payloads;       // the same for all tests of a column
+    u8               payloads[CLASS_PAYLOADS];     // the table's own numbers of them
 } ClassTest;
 
 typedef struct Classes Classes;        // of a column
@@ -65,8 +68,9 @@ void       classes_map(const Classes *classes, Arena *arena, const int *tests, i
 bool       classes_map_values(const Classes *classes, ClassMap *map);
 void       classes_unmap(const Classes *classes, ClassMap *map);
 int        classes_n_payloads(const Classes *classes);                 // different ones
-// By number of a payload: the code that the test's own table has for it, where the test wants a value with it.
-const u32 *classes_own_codes(const Classes *classes, int test);
+// By number of a payload: the code that the test's own table has for its part PLACE, where the test wants a value with
+// it.
+const u32 *classes_own_codes(const Classes *classes, int test, int place);
 const u16 *classes_atoms(const Classes *classes);                      // by value - low
 int        classes_n_atoms(const Classes *classes);
 

@@ -244,7 +244,7 @@ static double making_of_test(const ShareCosts *costs, const SlotMember *members,
     int               n = 0;
     for (int m = 0; m < n_members; m++) {
         const CubeTest *own = &members[m].form->tests[test];
-        if (own->table && !(before && slots_knows(before, test, own))) tables[n++] = own->table;
+        if (own->table && !(before && slots_knows(before, members[m].form, test))) tables[n++] = own->table;
     }
     qsort(tables, (size_t)n, sizeof *tables, by_id);
     for (int i = 0; i < n; i++) {

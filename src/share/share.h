@@ -69,7 +69,7 @@ Slots      *slots_make(const SlotsWish *wish);
 void        slots_free(Slots *slots);                       // NULL is fine
 // Tables are the slots' own, parameters become values: WOVEN is weave_join_cube's for the same form and order.
 void        slots_fill_in(const Slots *slots, Woven *woven);
-bool        slots_knows(const Slots *slots, int test, const CubeTest *asked);  // it was made for these slots, or before
+bool        slots_knows(const Slots *slots, const CubeForm *form, int test);   // it was made for these slots, or before
 u64         slots_version(const Slots *slots, int place);   // of the atoms there: the same as long as they are
 SlotPairs   slots_pairs(const Slots *slots, int member);
 SlotPairs   slots_all_pairs(const Slots *slots);            // of all members, one behind the other

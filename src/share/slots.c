@@ -75,8 +75,9 @@ bool slots_can_read(const CubeForm *form)
 {
     for (int t = 0; t < form->n_tests; t++) {
         const JoinTable *table = form->tests[t].table;
-        if (table && !table->kinds && !(table->shape == SHAPE_BITS ? table->slots : table->payloads[0].data))
-            return false;
+        if (table && !table->kinds && table->shape == SHAPE_BITS && !table->slots) return false;
+        for (int p = 0; table && !table->kinds && p < table->n_payloads; p++)
+            if (!table->payloads[p].data) return false;
     }
     return true;
 }
@@ -175,11 +176,20 @@ static Classes *base_classes(const Slots *slots, const SlotsWish *wish, int d)
     return taken;
 }
 
+// Its payloads are in the order of the group keys, which is the same for all queries of a form.
+static ClassTest class_test(const CubeForm *form, int test)
+{
+    const CubeTest *own = &form->tests[test];
+    ClassTest       asked = { own->low, own->high, own->table, 0, { 0 } };
+    for (int k = cube_next_key(form, test, -1); k >= 0 && own->n_payloads; k = cube_next_key(form, test, k))
+        asked.payloads[asked.n_payloads++] = (u8)form->payload_of_key[k];
+    return asked;
+}
+
 static bool add_tests(Slots *slots, const SlotsWish *wish, int d)
 {
     for (int m = 0; m < wish->n_members && slots->classes[d]; m++) {
-        const CubeTest *test = &wish->members[m].form->tests[slots->order[d]];
-        const ClassTest asked = { test->low, test->high, test->table, test->has_payload };
+        const ClassTest asked = class_test(wish->members[m].form, slots->order[d]);
         const int       number = classes_add(slots->classes[d], &asked);
         slots->tests[m * slots->form.n_tests + d] = number;
         if (number < 0) return false;
@@ -272,7 +282,8 @@ static bool add_state(Slots *slots, int d, u16 *next, double weight)
 }
 
 typedef struct KeyPart {                   // a group key of the member at hand
-    int        place;                      // of its test; -1: it is computed from stored columns
+    int        place;                      // of its test; -1: it is computed from stored columns, or not the first one
+    int        next;                       // key of the same test, whose codes are found with those of the first; or -1
     u64        stride;                     // in the member's groups
     const u32 *own;                        // by number of a payload: the member's code for it
     u64        n_codes;                    // cells of the slot at hand that it tells apart
@@ -294,16 +305,33 @@ static int place_of(const Slots *slots, int test)
     return -1;
 }
 
+// The group keys of a test: all but the first one tell nothing apart by themselves.
+static void begin_keys(SlotWalk *walk, const SlotMember *member, int test)
+{
+    const Slots    *slots = walk->slots;
+    const CubeForm *form = &slots->form;
+    const int       d = place_of(slots, test), number = slots->tests[walk->number * form->n_tests + d];
+    int             place = 0;
+    for (int k = cube_next_key(form, test, -1), next; k >= 0; k = next) {
+        next = cube_next_key(form, test, k);
+        walk->keys[k] = (KeyPart){ .place = place ? -1 : d,
+                                   .next = next,
+                                   .stride = member->woven->group_keys[k].stride,
+                                   .own = classes_own_codes(slots->classes[d], number, place),
+                                   .n_codes = 1 };
+        place++;
+    }
+}
+
 static void begin_member(SlotWalk *walk, const SlotMember *member, int number)
 {
-    const Slots *slots = walk->slots;
+    const CubeForm *form = &walk->slots->form;
     walk->number = number;
-    for (int k = 0; k < slots->form.n_keys; k++) {
+    for (int k = 0; k < form->n_keys; k++) {
         const GroupKey *key = &member->woven->group_keys[k];
-        const int       t = slots->form.test_of_key[k], d = t < 0 ? -1 : place_of(slots, t);
-        walk->keys[k] = (KeyPart){ .place = d, .stride = key->stride, .n_codes = key->n_codes };
-        if (d >= 0)
-            walk->keys[k].own = classes_own_codes(slots->classes[d], slots->tests[number * slots->form.n_tests + d]);
+        if (form->test_of_key[k] < 0)
+            walk->keys[k] = (KeyPart){ .place = -1, .next = -1, .stride = key->stride, .n_codes = key->n_codes };
+        else if (cube_is_first_key(form, k)) begin_keys(walk, member, form->test_of_key[k]);
     }
 }
 
@@ -319,10 +347,14 @@ static void look_at_slot(SlotWalk *walk)
     }
 }
 
-// The part of the member's group that the key's CODE within its class is.
-static u64 group_part(const KeyPart *key, u64 code)
+// The part of the member's group that the key's CODE within its class is, with those of the other keys of its test.
+static u64 group_part(const SlotWalk *walk, const KeyPart *key, u64 code)
 {
-    return (key->own ? key->own[key->payloads[code]] : code) * key->stride;
+    if (key->place < 0) return key->own ? 0 : code * key->stride;
+    const u32 payload = key->payloads[code];
+    u64       part = key->own[payload] * key->stride;
+    for (int k = key->next; k >= 0; k = walk->keys[k].next) part += walk->keys[k].own[payload] * walk->keys[k].stride;
+    return part;
 }
 
 // STRIDES: of its slot; STRIDES[0] is that of the second group key.  Most pairs are made here, so what is the same for
@@ -336,10 +368,11 @@ static void add_pairs(SlotWalk *walk, const u32 *strides, int k, u64 cell, u64 g
     u32           *cells = slots->cells + slots->n_pairs, *groups = slots->groups + slots->n_pairs;
     for (u64 code = 0; code < n_codes && !is_last; code++)
         // cppcheck-suppress nullPointer ; no strides are needed for one key alone
-        add_pairs(walk, strides, k + 1, cell + code * strides[k], group + group_part(key, code));
+        add_pairs(walk, strides, k + 1, cell + code * strides[k], group + group_part(walk, key, code));
     if (!is_last) return;
     for (u64 code = 0; code < n_codes; code++) cells[code] = (u32)(cell + code), groups[code] = (u32)group;
-    for (u64 code = 0; code < n_codes && k < slots->form.n_keys; code++) groups[code] += (u32)group_part(key, code);
+    for (u64 code = 0; code < n_codes && k < slots->form.n_keys; code++)
+        groups[code] += (u32)group_part(walk, key, code);
     slots->n_pairs += n_codes;
 }
 
@@ -573,7 +606,7 @@ void slots_fill_in(const Slots *slots, Woven *woven)
     for (int d = 0; d < form->n_tests; d++) fill_in_place(slots, d, woven);
     set_table(woven, cube_table_places(form), slots->places, (u64)slots->n_places * sizeof(u32));
     for (int k = 0; k < form->n_keys; k++) {
-        if (form->test_of_key[k] < 0) continue;
+        if (!cube_is_first_key(form, k)) continue;
         const int      d = place_of(slots, form->test_of_key[k]);
         const Classes *classes = slots->classes[d];
         const ClassMap *map = &slots->maps[d];
@@ -588,10 +621,11 @@ void slots_fill_in(const Slots *slots, Woven *woven)
     woven->n_groups = slots->n_cells;
 }
 
-bool slots_knows(const Slots *slots, int test, const CubeTest *asked)
+bool slots_knows(const Slots *slots, const CubeForm *form, int test)
 {
-    const Classes *classes = slots->classes[place_of(slots, test)];
-    return classes && classes_know(classes, &(ClassTest){ asked->low, asked->high, asked->table, asked->has_payload });
+    const Classes  *classes = slots->classes[place_of(slots, test)];
+    const ClassTest asked = class_test(form, test);
+    return classes && classes_know(classes, &asked);
 }
 
 u64 slots_version(const Slots *slots, int place) { return classes_version(slots->classes[place]); }

@@ -100,8 +100,8 @@ typedef struct Step {
 typedef struct Accumulator { int slot; SlotKind kind; const char *type; } Accumulator;
 
 typedef struct IrKey {                 // of a group of an array
-    const char *code;                  // fragment
-    int         carry;                 // declaration of the carried code that it is; -1: it is something else
+    const char    *code;               // fragment
+    const Payload *payload;            // whose code it is, of a table of a step with a test; NULL: it is something else
 } IrKey;
 
 typedef struct IrSink {

@@ -65,8 +65,11 @@ static bool is_readable(const JoinTable *table)
 {
     if (table->n_keys != 1) return false;
     if (table->shape == SHAPE_BITS) return true;
-    return table->shape == SHAPE_DIRECT && table->n_payloads == 1 && !table->payloads[0].valid &&
-           !table->payloads[0].valid_bytes && table->payloads[0].n_codes && table->payloads[0].n_codes <= MOST_CODES;
+    for (int p = 0; p < table->n_payloads; p++) {
+        const Payload *payload = &table->payloads[p];
+        if (payload->valid || payload->valid_bytes || !payload->n_codes || payload->n_codes > MOST_CODES) return false;
+    }
+    return table->shape == SHAPE_DIRECT && table->n_payloads > 0;
 }
 
 static bool add_test(CubeForm *form, const Step *step)
@@ -76,9 +79,8 @@ static bool add_test(CubeForm *form, const Step *step)
     test->low = MAX_OF(test->low, step->test->low), test->high = MIN_OF(test->high, step->test->high);
     if (!step->test->table) return true;
     test->table = step->test->table;
-    test->carry = step->n_carries ? step->carries[0] : -1;
-    test->has_payload = step->n_carries > 0;
-    return is_readable(test->table) && test->has_payload == (test->table->shape == SHAPE_DIRECT);
+    test->n_payloads = step->n_carries ? test->table->n_payloads : 0;
+    return is_readable(test->table) && (test->n_payloads > 0) == (test->table->shape == SHAPE_DIRECT);
 }
 
 static int by_number(const void *a, const void *b)
@@ -87,11 +89,12 @@ static int by_number(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-// The test whose payload the key is; -1: the key is computed from stored columns.
-static int test_of_key(const CubeForm *form, const IrKey *key)
+// The test whose payload the key is, and which one; -1: the key is computed from stored columns.
+static int test_of_key(const CubeForm *form, const IrKey *key, int *payload)
 {
-    for (int t = 0; t < form->n_tests && key->carry >= 0; t++)
-        if (form->tests[t].has_payload && form->tests[t].carry == key->carry) return t;
+    for (int t = 0; t < form->n_tests && key->payload; t++)
+        for (*payload = 0; *payload < form->tests[t].n_payloads; ++*payload)
+            if (&form->tests[t].table->payloads[*payload] == key->payload) return t;
     return -1;
 }
 
@@ -127,10 +130,10 @@ static bool add_keys(Text *text, const FuseMember *member, CubeForm *form)
     for (int k = 0; k < form->n_keys; k++) {
         const IrKey    *key = &ir->sink.key_codes[k];
         const GroupKey *group = &member->woven->group_keys[k];
-        const int       t = form->test_of_key[k] = test_of_key(form, key);
+        const int       t = form->test_of_key[k] = test_of_key(form, key, &form->payload_of_key[k]);
         text_add(text, "key %d %p ", group->type.kind, (const void *)group->dict);
         if (t >= 0) {
-            text_add(text, "%d %s;", t, form->tests[t].table->payloads[0].name);
+            text_add(text, "%d %s;", t, key->payload->name);
         } else {
             if (!uses_only_stored(ir, key->code)) return false;
             text_add(text, "%lld %llu ", (long long)group->base, (unsigned long long)group->n_codes);
@@ -145,7 +148,7 @@ static bool add_form(Text *text, const FuseMember *member, CubeForm *form)
     const Woven *woven = member->woven;
     for (int t = 0; t < form->n_tests; t++) {
         const JoinTable *table = form->tests[t].table;
-        text_add(text, "test %d%s ", form->tests[t].number, form->tests[t].has_payload ? " of" : "");
+        text_add(text, "test %d of %d ", form->tests[t].number, form->tests[t].n_payloads);
         if (table && table->kinds) text_add(text, "kinds ");
         form->tests[t].kinds = table && table->kinds ? table->kinds->id : 0;
         fuse_add_meaning(text, member, woven->ir->columns[form->tests[t].column].decl, -1);
@@ -159,14 +162,19 @@ static bool add_form(Text *text, const FuseMember *member, CubeForm *form)
     return true;
 }
 
+static bool is_key(const CubeForm *form, int test, int payload)
+{
+    for (int k = cube_next_key(form, test, -1); k >= 0; k = cube_next_key(form, test, k))
+        if (form->payload_of_key[k] == payload) return true;
+    return false;
+}
+
 // Each payload is a group key: what no query groups by has other uses.
 static bool has_all_payloads(const CubeForm *form)
 {
-    for (int t = 0; t < form->n_tests; t++) {
-        bool is_key = !form->tests[t].has_payload;
-        for (int k = 0; k < form->n_keys; k++) is_key = is_key || form->test_of_key[k] == t;
-        if (!is_key) return false;
-    }
+    for (int t = 0; t < form->n_tests; t++)
+        for (int p = 0; p < form->tests[t].n_payloads; p++)
+            if (!is_key(form, t, p)) return false;
     return true;
 }
 
@@ -449,7 +457,7 @@ static int place_of(const CubeMaker *m, int test)
     return -1;
 }
 
-// The place of group key K among the cells of its slot.
+// The place of group key K, and of the other keys of its test, among the cells of its slot.
 static void write_key(CubeMaker *m, Text *text, int k)
 {
     const int t = m->form->test_of_key[k];
@@ -478,6 +486,7 @@ static void write_group(CubeMaker *m, Text *text)
     text_add(text, "const u32 *const place = %s + (%s)%s[i] * %d;\nconst u64 group = place[0]",
              table(m, "u32", "places", 0, cube_table_places(m->form)), number_type(m), ref_to(m, last), n_keys);
     for (int k = 0; k < n_keys; k++) {
+        if (m->form->test_of_key[k] >= 0 && !cube_is_first_key(m->form, k)) continue;
         text_add(text, " + ");
         write_key(m, text, k);
         if (k + 1 < n_keys) text_add(text, " * place[%d]", k + 1);

@@ -160,6 +160,14 @@ static void add_late_payloads(Weaver *w, const JoinTable *table, int first, cons
     }
 }
 
+// All payloads of a table in which a plain step looks a stored column up: the first is carried.
+static void add_looked_up(Weaver *w, const JoinTable *table, const char *index)
+{
+    const int first = w->n_vars - 1;
+    add_late_payloads(w, table, 1, index);
+    for (int v = first; v < w->n_vars; v++) w->vars[v].is_looked_up = true;
+}
+
 static bool is_chained(const JoinTable *table) { return !table->is_unique && table->shape != SHAPE_BITS; }
 
 // ---- inner joins ----------------------------------------------------------------------------------------------------
@@ -175,7 +183,7 @@ static bool has_plain_key(Weaver *w, const WeaveStep *step, Var **var)
 
 static bool is_plain(Weaver *w, const WeaveStep *step, Var **var)
 {
-    return step->table->shape <= SHAPE_DIRECT && step->table->n_payloads <= 1 && has_plain_key(w, step, var);
+    return step->table->shape <= SHAPE_DIRECT && has_plain_key(w, step, var);
 }
 
 bool weave_probe_filters(const WeaveStep *step)
@@ -213,7 +221,7 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
         step.word = "LOOKUP";
         step.text = PRINT("%s, %s, %s, %s, %s, %s", type, column, from, carried, payload->slots, value);
         payload->code = PRINT("%s[i]", value);
-        payload->carry = 1 + w->carries[w->n_carries - 1];
+        add_looked_up(w, table, PRINT("(%s[i] + %s)", column, from));
     }
     weave_step(w, step);
     w->is_all = false;

@@ -87,10 +87,10 @@ weft_status weave_rows(Weaver *w)
 // ---- group keys -----------------------------------------------------------------------------------------------------
 
 typedef struct KeyCode {
-    const char *code;                  // u64 text
-    const char *null;  // unbounded keys that can be NULL: no code is free to say so, a bit beside the words does
-    bool        is_bounded;
-    int         carry;                 // as Var.carry
+    const char    *code;               // u64 text
+    const char    *null;  // unbounded keys that can be NULL: no code is free to say so, a bit beside the words does
+    bool           is_bounded;
+    const Payload *payload;            // as IrKey.payload
 } KeyCode;
 
 // A joined column is grouped by its code; where there may be no match, the code of NULL comes after all others.
@@ -112,7 +112,7 @@ static void payload_key(Weaver *w, const Var *var, GroupKey *key, KeyCode *out)
     }
     *out = (KeyCode){ .code = code,
                       .is_bounded = payload->n_codes > 0,                      // 0: they span 63 bits or more
-                      .carry = var->missing ? 0 : var->carry };
+                      .payload = var->is_looked_up && !var->missing ? payload : NULL };
 }
 
 static weft_status value_key(Weaver *w, const Expr *expr, GroupKey *key, KeyCode *out)
@@ -497,7 +497,7 @@ static void note_key_codes(Weaver *w, const KeyCode *codes)
 {
     IrSink *sink = &w->ir->sink;
     IrKey  *keys = arena_array(w->arena, IrKey, w->job->n_keys);
-    for (int k = 0; k < w->job->n_keys; k++) keys[k] = (IrKey){ codes[k].code, codes[k].carry - 1 };
+    for (int k = 0; k < w->job->n_keys; k++) keys[k] = (IrKey){ codes[k].code, codes[k].payload };
     sink->n_keys = w->job->n_keys, sink->key_codes = keys;
     sink->key_values = w->block.length ? arena_strndup(w->arena, w->block.bytes, w->block.length) : "";
 }

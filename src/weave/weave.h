@@ -551,9 +551,8 @@ typedef struct CubeTest {
     int              column, number;   // kernel column of the query; column of the scanned table
     i64              low, high;
     const JoinTable *table;            // NULL: the range alone
-    bool             has_payload;      // the table's only payload is a group key
+    int              n_payloads;       // of the table; each is a group key
     u64              kinds;            // id of the kinds that the table was made by; 0: none
-    int              carry;            // weave's own
 } CubeTest;
 
 typedef struct CubeForm {              // what a query does, but for the constants and tables of its tests
@@ -561,10 +560,25 @@ typedef struct CubeForm {              // what a query does, but for the constan
     CubeTest    tests[CUBE_TESTS];     // in the order of their columns in the table
     int         n_keys;
     int         test_of_key[CUBE_KEYS];        // whose payload the group key is; -1: it is computed from stored columns
+    int         payload_of_key[CUBE_KEYS];     // its number in this query's own table
     const char *key;                   // all that must be the same for two queries to be in one kernel
     size_t      length;
     u64         hash;                  // of key
 } CubeForm;
+
+// The next group key behind K whose payload is of the same test; the first one for K = -1; -1: none.
+static inline int cube_next_key(const CubeForm *form, int test, int k)
+{
+    for (k++; k < form->n_keys; k++)
+        if (form->test_of_key[k] == test) return k;
+    return -1;
+}
+
+// The group keys of a test are numbered together: this one stands for them all.
+static inline bool cube_is_first_key(const CubeForm *form, int k)
+{
+    return form->test_of_key[k] >= 0 && cube_next_key(form, form->test_of_key[k], -1) == k;
+}
 
 const CubeForm *weave_cube_form(Arena *arena, const FuseMember *member);       // NULL: it cannot be in such a kernel
 bool            weave_is_same_form(const CubeForm *a, const CubeForm *b);      // they can be in one body
@@ -582,7 +596,8 @@ Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *f
                        const int *kinds);
 
 // Tables, by place in ORDER: class of a value (0: it is unwanted); state + 1 by the state before (in place 1 by class)
-// and class; by group key that is a payload: atom of a value, and the code of an atom within its class.
+// and class; by the
+// first group key of a test: atom of a value, and the code of an atom within its class.
 static inline int cube_table_class(int d) { return d; }
 static inline int cube_table_next(const CubeForm *form, int d) { return form->n_tests + d - 1; }
 static inline int cube_table_atoms(const CubeForm *form, int k) { return 2 * form->n_tests - 1 + 2 * k; }

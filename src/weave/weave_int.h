@@ -28,7 +28,7 @@ typedef struct Var {                   // a column of the query, as this kernel 
     int              same_as;          // 1 + number of the Var that this is another name of; 0: none
     const char      *slots;            // payload: name of the table that holds its codes
     const char      *code;             // payload: C text of its stored code
-    int              carry;            // payload: 1 + declaration of the carried value that is its code; 0: none is
+    bool             is_looked_up;     // payload of a table that a plain step looks a stored column up in
     const char      *index;            // payload: C text of its row in valid
     const char *missing;  // payload: C text, 1 where there is no match (code is 0 then); NULL: always a match
     const char      *base, *decode, *null;     // payload: parameter and table names; NULL until used

@@ -3,9 +3,9 @@
 //     cubes DB [--queries N] [--seed N] [--shapes all]  what tests/check-cubes runs; DB: what `weft gen ssb` makes
 //     WEFT_DEVICE=cuda cubes DB                         the same on a GPU
 //
-// A shape of each flight, or all.  Each is submitted again and again, in groups of 2 to N, until its queries were one
-// body; meanwhile rows arrive that no query wants (their order date is in no row of date), and queries are cancelled.
-// Then all shapes at once.
+// A shape of each flight, or all, and one of our own.  Each is submitted again and again, in groups of 2 to N, until
+// its queries were one body; meanwhile rows arrive that no query wants (their order date is in no row of date), and
+// queries are cancelled.  Then all shapes at once.
 
 #define _GNU_SOURCE
 #include "../../bench/concurrency/concurrency.h"
@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+enum { SHAPE_SEVERAL = N_SHAPES };      // behind those of SSB: groups by several columns of one dimension
 enum { ROUNDS = 3, ROUNDS_MOST = 30, ROUNDS_GPU = 6, MOST_QUERIES = 300, MOST_ADDED = 20, N_MIXED = 256 };
 
 static weft_db      *db;
@@ -129,10 +130,30 @@ static char **answers_of(char *const *queries, int n)
     return answers;
 }
 
+// Group keys of one table in an order that is not the table's, with another table's between them.
+static char **draw_several(int n, uint64_t seed)
+{
+    char **queries = calloc((size_t)n, sizeof *queries);
+    for (int q = 0; q < n; q++) {
+        const int year = draw_between(&seed, 1992, 1997), city = draw_between(&seed, 0, 7);
+        if (asprintf(&queries[q],
+                     "select c_region, s_nation, d_year, c_nation, s_region, c_mktsegment, sum(lo_revenue), count(*), "
+                     "min(lo_discount) from lineorder, customer, supplier, date\n"
+                     "where lo_custkey = c_custkey and lo_suppkey = s_suppkey and lo_orderdate = d_datekey\n"
+                     "and c_city between 'A' and '%c' and s_city like '%%%d' and d_year between %d and %d\n"
+                     "group by d_year, c_nation, s_region, c_region, c_mktsegment, s_nation\n"
+                     "order by d_year, c_nation, c_mktsegment, s_nation",
+                     draw_between(&seed, 'B', 'V'), city, year, year + draw_between(&seed, 0, 2)) < 0)
+            exit(1);
+    }
+    return queries;
+}
+
 // Whether its queries were ever in a cube.
 static void check_shape(int shape, int n, uint64_t seed)
 {
-    char            **queries = draw_queries(shape, n, seed), **answers = answers_of(queries, n);
+    char            **queries = shape == SHAPE_SEVERAL ? draw_several(n, seed) : draw_queries(shape, n, seed);
+    char            **answers = answers_of(queries, n);
     const ScanFigures before = figures();
     const int         rounds_most = getenv("WEFT_DEVICE") ? ROUNDS_GPU : ROUNDS_MOST;
     bool              is_cubed = false;
@@ -179,8 +200,9 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     run(alone, "set sharing = off");
     cut_chunks();
-    for (int shape = 0; shape < N_SHAPES; shape++)
-        if (is_all || shape == 0 || shape == 4 || shape == 7 || shape == 12) check_shape(shape, n, seed);
+    for (int shape = 0; shape <= SHAPE_SEVERAL; shape++)
+        if (is_all || shape == 0 || shape == 4 || shape == 7 || shape == 12 || shape == SHAPE_SEVERAL)
+            check_shape(shape, n, seed);
     if (is_all) check_mixed(seed + 1);
     for (int i = 0; i < MOST_QUERIES; i++) weft_disconnect(sessions[i]);
     weft_disconnect(alone);

@@ -125,7 +125,7 @@ static Handmade *make_kind_test(bool has_payload)
     Handmade *h = &made[n_made];
     const u32 modulus = 2 + draw(9), rest = draw(modulus);
     memset(h, 0, sizeof *h);
-    h->test = (ClassTest){ .low = INT64_MIN, .high = INT64_MAX, .has_payload = has_payload };
+    h->test = (ClassTest){ .low = INT64_MIN, .high = INT64_MAX, .n_payloads = has_payload };
     for (u32 k = 0; k < SIZE; k++) h->passes[k] = rest ? k % modulus == rest : draw(modulus) == 0;
     make_kind_table(h, has_payload);
     n_made++;
@@ -138,7 +138,7 @@ static Handmade *make_test(bool has_payload)
     Handmade *h = &made[n_made];
     const u32 kind = has_payload ? 1 + draw(3) : draw(4), modulus = 2 + draw(9), rest = draw(modulus);
     memset(h, 0, sizeof *h);
-    h->test = (ClassTest){ .low = INT64_MIN, .high = INT64_MAX, .has_payload = has_payload };
+    h->test = (ClassTest){ .low = INT64_MIN, .high = INT64_MAX, .n_payloads = has_payload };
     if (kind == 0 || draw(3) == 0)
         h->test.low = LOW - 30 + (i64)draw(SIZE), h->test.high = h->test.low + (i64)draw(SIZE / 2);
     for (int v = 0; v < SIZE; v++) {
@@ -189,7 +189,7 @@ static void check_map(const Classes *classes, const int *used, const int *number
             if (!has_payload || !made[used[t]].passes[a]) continue;
             const int local = map.local_of_atom[classes_atoms(classes)[a]];
             CHECK(local < map.n_payloads[class] && (!in_class || map.n_payloads[class] == 1));
-            CHECK_INT(classes_own_codes(classes, numbers[t])[map.payload_at[class][local]], made[used[t]].code[a]);
+            CHECK_INT(classes_own_codes(classes, numbers[t], 0)[map.payload_at[class][local]], made[used[t]].code[a]);
         }
         for (int b = a + 1; b < SIZE && class; b += 1 + (int)draw(7)) {
             const bool has_other = in_class && has_payload && attribute[a] != attribute[b];
@@ -239,6 +239,56 @@ TEST(kinds_are_told_apart_as_values_are)
 {
     for (u32 k = 1; k < SIZE; k++) rows_of_kind[k] = 1 + k % 3;
     for (u64 seed = 1; seed <= 40; seed++) check_tests(seed, seed % 2, &kind_values);
+}
+
+// A table of two payloads, v % 7 and v % 5 of value v.  SWAPPED: it has them the other way round, and others' codes.
+typedef struct Pair { JoinTable table; JoinKey key; Payload payloads[2]; u8 sevens[SIZE]; u16 fives[SIZE]; } Pair;
+
+static void make_pair(Pair *pair, int number, bool is_swapped, int every)
+{
+    const i64 base = is_swapped ? -3 : 0;
+    memset(pair, 0, sizeof *pair);
+    pair->key = (JoinKey){ .low = LOW, .high = LOW + SIZE - 1 };
+    pair->payloads[is_swapped] = (Payload){ .data = pair->sevens, .width = 1, .n_codes = 10, .base = base };
+    pair->payloads[!is_swapped] = (Payload){ .data = pair->fives, .width = 2, .n_codes = 5 };
+    for (int v = 0; v < SIZE; v += every) {
+        pair->sevens[v] = (u8)(v % 7 - base + !is_swapped), pair->fives[v] = (u16)(v % 5 + is_swapped);
+        pair->table.n_rows++;
+    }
+    pair->table = (JoinTable){ .id = (u64)number, .shape = SHAPE_DIRECT, .n_keys = 1, .keys = &pair->key,
+                               .n_rows = pair->table.n_rows, .n_payloads = 2, .payloads = pair->payloads };
+}
+
+TEST(payloads_of_a_table_are_told_apart_together)
+{
+    static Pair pairs[2];
+    begin(5);
+    Classes  *classes = classes_new(&budget, NULL, &values, MOST_ATOMS);
+    ClassTest tests[2];
+    int       numbers[2];
+    ClassMap  map;
+    for (int t = 0; t < 2; t++) {
+        make_pair(&pairs[t], 7 + t, t, 1 + t);
+        tests[t] = (ClassTest){ INT64_MIN, INT64_MAX, &pairs[t].table, 2, { (u8)t, (u8)!t } };
+        CHECK((numbers[t] = classes_add(classes, &tests[t])) >= 0);
+    }
+    // The same table's payloads in another order are another test: its values have others.
+    CHECK(!classes_know(classes, &(ClassTest){ INT64_MIN, INT64_MAX, &pairs[0].table, 2, { 1, 0 } }));
+    CHECK_INT(classes_n_payloads(classes), 35);
+    classes_map(classes, arena, numbers, 2, false, &map);
+    CHECK_INT(map.n_classes, 3);
+    for (int v = 0; v < SIZE; v++) {
+        const int atom = classes_atoms(classes)[v], class = map.class_of_atom[atom];
+        const u32 payload = map.payload_at[class][map.local_of_atom[atom]];
+        for (int t = 0; t < 2; t++) {
+            CHECK_INT(is_wanted(&map, t, class), t == 0 || v % 2 == 0);
+            if (t && v % 2) continue;
+            CHECK_INT(classes_own_codes(classes, numbers[t], 0)[payload], v % 7 + 3 * t);
+            CHECK_INT(classes_own_codes(classes, numbers[t], 1)[payload], v % 5);
+        }
+    }
+    classes_free(classes);
+    end();
 }
 
 TEST(tables_that_disagree_about_a_payload_do_not_go_together)

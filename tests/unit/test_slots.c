@@ -32,7 +32,7 @@ static void make_query(Query *query, u64 id, u32 first, u32 end)
     for (int c = 0; c < N_COLUMNS; c++) {
         columns[c].range = (Range){ .known = true, .low = 0, .high = N_VALUES - 1 };
         query->form.tests[c] = (CubeTest){ .column = c, .number = c, .low = INT64_MIN, .high = INT64_MAX,
-                                           .table = &query->table, .has_payload = true };
+                                           .table = &query->table, .n_payloads = 1 };
         query->form.test_of_key[c] = c;
         query->keys[c] = (GroupKey){ .n_codes = end - first, .stride = c ? 1 : end - first };
     }
