@@ -11,6 +11,9 @@
 //          stream 2: A2 B2
 //
 //      With Hyper-Q every stream has its own queue, and a stream that waits does not hold up those of lower rank.
+//      Kernels that waited for room before get it first: A3, which depends on nothing, waits at the block scheduler when
+//      the first block of A1 ends.  B1 may start only when the last one has, and by then there is no room.  So every A
+//      starts before any B, as in figure 10; an H200 does the same with the streams of figure 9.
 //
 // Time advances from one end of blocks to the next.  A block takes as long as it is said to, alone or beside others.
 
@@ -20,6 +23,7 @@ typedef struct Job {                                        // a kernel
     const SimKernel *kernel;
     BlockCost cost;
     int stream, index;                                      // index: in its stream
+    i64 ready_ns;                                           // when the kernel before it ended; -1: it waits for none
     int n_started, n_ended;
     int *running;                                           // blocks on each multiprocessor
 } Job;
@@ -116,12 +120,20 @@ static bool start_job(Sim *sim, int at)
     return true;
 }
 
-static void start_what_can(Sim *sim)
+// Of each queue the kernels that may start and, where ONLY_WAITING, waited for room before.
+static void start_queues(Sim *sim, bool only_waiting)
 {
     for (int queue = 0; queue < sim->n_queues; queue++)
         while (sim->heads[queue] < sim->tails[queue] && is_ready(sim, sim->heads[queue]) &&
+               !(only_waiting && sim->jobs[sim->heads[queue]].ready_ns == sim->now_ns) &&
                start_job(sim, sim->heads[queue]))
             sim->heads[queue]++;
+}
+
+static void start_what_can(Sim *sim)
+{
+    start_queues(sim, true);
+    start_queues(sim, false);
 }
 
 static void end_block(Sim *sim, const Running *block)
@@ -132,6 +144,8 @@ static void end_block(Sim *sim, const Running *block)
     job->running[where]--;
     job->n_ended++;
     sim->n_grids -= job->n_started == job->n_ended;
+    if (job->n_ended == job->kernel->n_blocks && block->job + 1 < sim->n_jobs && job[1].index > 0)
+        job[1].ready_ns = sim->now_ns;
 }
 
 // ---- setting up -----------------------------------------------------------------------------------------------------
@@ -178,6 +192,7 @@ static void add_stream(Sim *sim, const SimStream *stream, int rank)
                                           .cost = block_cost(sim->limits, &kernel->needs, kernel->threads_per_block),
                                           .stream = rank,
                                           .index = i,
+                                          .ready_ns = -1,
                                           .running = arena_array(sim->scratch, int, sim->limits->n_multiprocessors) };
     }
 }

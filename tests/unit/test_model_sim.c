@@ -130,6 +130,21 @@ TEST(figure_9_without_hyper_q_a_stream_waits_for_those_of_higher_rank)
     CHECK_INT(count_at(&timeline, -1, 2, 0, 34), 8);
 }
 
+// As measured: A1 and A2, A3 and A4, then one B on each multiprocessor at a time.
+TEST(figure_9_with_hyper_q_what_waits_for_room_gets_it_before_what_waits_for_a_kernel)
+{
+    const GpuLimits limits = card("H200");
+    const int       n = limits.n_multiprocessors;
+    const SimKernel kernels[] = { a_of(n), b_of(n * 6 / 8) };
+    SimStream       streams[4];
+    for (int i = 0; i < 4; i++)
+        streams[i] = (SimStream){ kernels, 2 };
+    const Timeline timeline = run(&limits, streams, 4);
+    check_phases(&timeline, 5, (int[]){ 14, 14, 20, 20, 20 });
+    for (int stream = 0; stream < 4; stream++)
+        CHECK_INT(count_at(&timeline, -1, stream, 0, stream < 2 ? 0 : 14), n);
+}
+
 TEST(figure_10_with_hyper_q_every_a_starts_before_any_b)
 {
     const GpuLimits limits = card("Tesla K40");
