@@ -195,7 +195,7 @@ static void put_int(const FuncWork *work, u64 row, i128 value)
     else ((i64 *)work->data)[row] = (i64)value;
 }
 
-static void put_float(const FuncWork *work, u64 row, double value) { ((double *)work->data)[row] = value; }
+static void put_float(const FuncWork *work, u64 row, double value) { ((double *)(void *)work->data)[row] = value; }
 
 // The argument's value at another row, or NULL.
 static void put_row(const FuncWork *work, u64 row, const View *from, u64 source)
