@@ -70,8 +70,8 @@ _Static_assert(N_PINNED_SLOTS == 64, "Gpu.pinned_taken has a bit for each");
 typedef struct Gpu  Gpu;
 typedef struct MadeTable MadeTable;    // gpu_made.h
 
-// Of those of others, the most hopeful: the queries of some wait for no memory, so they will go; or the launches of all
-// wait for memory, too.
+// Of those that a launch does not use, the most hopeful: the queries of some wait for no memory, so they will go; or
+// the launches of all wait for memory, too.
 typedef enum OtherTables { NO_TABLES, TABLES_THAT_WAIT, TABLES_THAT_GO } OtherTables;
 
 typedef struct Demand Demand;          // gpu_kernel.c

@@ -127,13 +127,20 @@ void tables_waited_for(const GpuRun *run, int plus)
     if (rows) rows->n_waiting += plus;
 }
 
+// A later kernel of the same query probes it: as long as this launch waits it stays, too.
+static bool will_wait(const GpuRun *run, const MadeTable *made)
+{
+    return made->n_waiting || made->owner == run->launch->stop;
+}
+
 OtherTables tables_of_others(const GpuRun *run)
 {
     OtherTables others = NO_TABLES;
     ASSERT(mutex_is_held(&run->gpu->lock));
     for (int b = 0; b < N_MADE; b++)
         for (const MadeTable *made = run->gpu->made[b]; made; made = made->next)
-            if (!is_used_by(run, made)) others = MAX_OF(others, made->n_waiting ? TABLES_THAT_WAIT : TABLES_THAT_GO);
+            if (!is_used_by(run, made))
+                others = MAX_OF(others, will_wait(run, made) ? TABLES_THAT_WAIT : TABLES_THAT_GO);
     return others;
 }
 

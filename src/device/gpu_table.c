@@ -423,7 +423,7 @@ static PartSize *column_sizes(const RowKeep *keep)
 }
 
 // NULL: there is no room.
-static MadeTable *new_rows(Gpu *gpu, const RowKeep *keep)
+static MadeTable *new_rows(Gpu *gpu, const void *owner, const RowKeep *keep)
 {
     PartSize  *sizes = column_sizes(keep);
     MadeTable *rows = NULL;
@@ -434,7 +434,7 @@ static MadeTable *new_rows(Gpu *gpu, const RowKeep *keep)
         if (t > 1) gpu_wait_a_little(gpu, &gpu->changed);
         rows = made_take(gpu, sizes, keep->n_columns);
     }
-    if (rows) rows->id = keep->chunk->id, rows->is_rows = true;
+    if (rows) rows->id = keep->chunk->id, rows->owner = owner, rows->is_rows = true;
     pthread_mutex_unlock(&gpu->lock);
     free(sizes);
     return rows;
@@ -545,7 +545,7 @@ static bool keep_rows(Gpu *gpu, GpuRun *run, RowKeep *keep)
     FillScratch  scratch = { 0 };
     Error        err = { 0 };          // the host gets the rows then
     if (!can_keep(run, keep) || gpu_enter(gpu, &err)) return false;
-    MadeTable *rows = new_rows(gpu, keep);
+    MadeTable *rows = new_rows(gpu, run->launch->stop, keep);
     if (!rows) return false;
     const bool        fits = take_rows_scratch(gpu, keep, keep->in_order ? run->n_segments : 0, &scratch);
     const weft_status status = fits ? fill_in_order(run, keep, rows, &scratch, &err) : WEFT_OK;
