@@ -1320,25 +1320,26 @@ static GpuRun *oldest_rider(Gpu *gpu)
     return oldest;
 }
 
+static GpuRun *oldest_waiting(const Gpu *gpu)
+{
+    GpuRun *run = gpu->first;
+    while (run && !is_waiting(run)) run = run->next;
+    return run;
+}
+
 // Polls again soon, but lets other threads have the lock first.  All riders are looked at each time, so where they are
-// many it is done less often.
+// many it is done less often; so it is where more are waited for than may ever come (waits_for_small_ones).
 static void poll_again(Gpu *gpu)
 {
     const double start = time_now_ms();
-    const bool   is_crowd = gpu->n_attached >= CROWD_RIDERS;
+    const bool   is_forced = gpu->gather_n && start - oldest_waiting(gpu)->attached_ms > GATHER_MOST_MS;
+    const bool   is_crowd = gpu->n_attached >= CROWD_RIDERS || is_forced;
     gpu->is_polling = true;
     pthread_mutex_unlock(&gpu->lock);
     if (is_crowd) nanosleep(&(struct timespec){ .tv_nsec = (long)(1e6 * POLL_CROWD_MS) }, NULL);
     while (!is_crowd && time_now_ms() - start < POLL_AGAIN_MS) sched_yield();
     pthread_mutex_lock(&gpu->lock);
     gpu->is_polling = false;
-}
-
-static GpuRun *oldest_waiting(const Gpu *gpu)
-{
-    GpuRun *run = gpu->first;
-    while (run && !is_waiting(run)) run = run->next;
-    return run;
 }
 
 // The first column that it wants, and so most likely the others.
