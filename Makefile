@@ -29,7 +29,8 @@ asserts := $(if $(filter-out 0,$(ASSERTS))$(SAN)$(TSAN),-DWEFT_ASSERTS)
 # ---- flags -----------------------------------------------------------------------------------------------------------
 
 PKG_CONFIG ?= pkg-config
-OPTIMIZE ?= $(if $(SAN)$(TSAN),-O1,-O2) -g
+# What a sanitizer reports has functions and lines, for which -g1 is enough; -g takes the compiler a quarter longer.
+OPTIMIZE ?= $(if $(SAN)$(TSAN),-O1 -g1,-O2 -g)
 WARNINGS ?= -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
             -Wno-unused-parameter -Werror
 
