@@ -67,7 +67,8 @@ Q := $(if $(V),,@)
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 shell_sources := $(wildcard src/shell/*.c)
-lib_sources := $(filter-out $(shell_sources),$(wildcard src/*/*.c))
+# The lab is reached from the shell alone, and not from what is fuzzed.
+lib_sources := $(filter-out $(shell_sources) $(if $(FUZZ),src/lab/%),$(wildcard src/*/*.c))
 # The words of kernel text go into the library as text: src/kernel/cpu.h becomes kernel_cpu_text.
 kernel_headers := $(filter-out src/kernel/kernel.h src/kernel/program_loops.h,$(wildcard src/kernel/*.h))
 # So do the kernels of the lab: src/lab/kernels/md5.cu becomes lab_md5_text.
