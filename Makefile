@@ -108,7 +108,8 @@ LIBDIR ?= $(PREFIX)/lib
 
 # ---- what people type ------------------------------------------------------------------------------------------------
 
-.PHONY: all lib demo test run-tests test-programs check-programs peer-programs bench-programs examples lint fmt bench \
+.PHONY: all lib demo test run-tests test-programs unit-programs example-programs check-programs peer-programs \
+        bench-programs examples lint fmt bench \
         gpu-test gpu-bench cuda-check deps install uninstall clean distclean help FORCE
 
 all: $(program) $(library) ## build build/libweft.a and build/weft (the default)
@@ -121,9 +122,15 @@ demo: ## build, then show what Weft does (scripts/demo)
 	@+$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) scripts/demo
 
+# What the parts of tests/run need.  The stress tests, which .ci/run also runs with TSan, need no other engine.
+needed_by_unit := unit-programs
+needed_by_examples := example-programs
+needed_by_check := check-programs $(if $(filter stress%,$(T)),,peer-programs example-programs)
+test_parts := $(or $(PARTS),unit slt examples check)
+
 test: ## build and run all tests; T=name runs those whose name matches, PARTS="unit slt" only these parts
 	@scripts/deps test
-	@+$(MAKE) --no-print-directory all test-programs $(if $(filter check,$(or $(PARTS),check)),check-programs)
+	@+$(MAKE) --no-print-directory all $(foreach part,$(test_parts),$(needed_by_$(part)))
 	@+$(MAKE) --no-print-directory run-tests
 
 # A make of its own: a recipe is expanded as a whole, so in `test` pkg-config would be asked before it is installed.
@@ -131,14 +138,20 @@ run-tests:
 	@BUILD='$(BUILD)' T='$(T)' PARTS='$(PARTS)' CC='$(CC)' WEFT_CFLAGS='$(base_cflags) $(OPTIMIZE)' \
 	    WEFT_LIBS='$(internals) $(ALL_LIBS)' WEFT_LDFLAGS='$(ALL_LDFLAGS)' tests/run
 
-test-programs: $(unit_programs) $(example_programs) peer-programs
+test-programs: unit-programs example-programs peer-programs
+	@:
+
+unit-programs: $(unit_programs)
+	@:
+
+example-programs: $(example_programs)
 	@:
 
 # Built before they run: they run side by side, and two of them must not build the same.
 check-programs: $(shared) fake-cuda $(BUILD)/stress/stress $(BUILD)/bench/gpu
 	@:
 
-examples: $(example_programs) ## build the programs in examples/
+examples: example-programs ## build the programs in examples/
 
 lint: ## layers, line lengths, cppcheck, clang-format (what is not installed is named and left out)
 	@BUILD='$(BUILD)' scripts/check-layers
