@@ -386,18 +386,31 @@ static weft_status add_set_columns(Binder *binder, Block *block)
     return WEFT_OK;
 }
 
+// What aggregates need that no accumulator computes.
+static weft_status build_windows_below(Binder *binder, Block *block)
+{
+    GroupRows rows;
+    TRY(rows_of_groups(binder, block, &rows));
+    TRY(build_ordered(binder, block, &rows));
+    TRY(build_joined(binder, block, &rows));
+    block->node = rows.node;
+    return WEFT_OK;
+}
+
 weft_status build_groups(Binder *binder, Block *block)
 {
     TRY(add_covered_keys(binder, block));
     block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
     for (int k = 0; k < block->n_keys; k++) put_below(binder, block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));
-    TRY(build_ordered(binder, block));
-    TRY(build_joined(binder, block));
+    TRY(settle_ordered(binder, block));
+    TRY(settle_joined(binder, block));
     node_columns(binder->arena, block->node, &block->below);
     const bool has_sets = block->n_sets || block->n_groupings;
+    if (has_sets && block->n_joined) return refuse(binder, -1, "string_agg with GROUPING SETS");
     if (has_sets) TRY(add_set_columns(binder, block));
-    else TRY(build_aggregate(binder, block));
+    else TRY(build_windows_below(binder, block));
+    if (!has_sets) TRY(build_aggregate(binder, block));
     for (int i = 0; i < block->n_outputs; i++)
         TRY(use_keys(binder, block, block->outputs[i].expr, &block->outputs[i].expr));
     for (int k = 0; k < block->n_window_keys; k++)

@@ -11,7 +11,8 @@
 //     max(case when r = 1 then x end)
 //
 // percentile_cont takes the two rows around the place, and what is between them is computed above the groups.
-// An interval is ordered by its length, and its number goes through the groups.
+// An interval is ordered by its length, and its number goes through the groups.  Each of several GROUPING SETS has
+// these windows by its own keys (GroupRows).
 
 #include "plan/functions.h"
 #include "plan/window.h"
@@ -203,6 +204,48 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
     return is_interval ? interval_of_stored(binder->arena, *out, at, out, binder->err) : WEFT_OK;
 }
 
+// ---- the rows -------------------------------------------------------------------------------------------------------
+
+weft_status rows_of_groups(Binder *binder, const Block *block, GroupRows *rows)
+{
+    *rows = (GroupRows){ .node = block->node, .n_keys = block->n_keys };
+    rows->keys = arena_array(binder->arena, Expr *, block->n_keys + 1);
+    for (int k = 0; k < block->n_keys; k++) {
+        TRY(bind_values_of_marks(binder, block, block->keys[k], &rows->keys[k]));
+        if (rows->keys[k]->type.kind == TYPE_INTERVAL)
+            TRY(interval_as_length(binder->arena, rows->keys[k], -1, &rows->keys[k], binder->err));
+    }
+    return WEFT_OK;
+}
+
+static int mapped(const GroupRows *rows, int column)
+{
+    return rows->map && column < rows->n_map && rows->map[column] >= 0 ? rows->map[column] : column;
+}
+
+typedef struct RowsLeaves { const Binder *binder; const GroupRows *rows; } RowsLeaves;
+
+static const Expr *give_mapped(void *context, const Expr *leaf)
+{
+    const RowsLeaves *leaves = context;
+    if (leaf->kind != EXPR_COLUMN || mapped(leaves->rows, leaf->column) == leaf->column) return NULL;
+    return plan_column_expr(leaves->binder->plan, mapped(leaves->rows, leaf->column), leaf->at);
+}
+
+weft_status rows_expr(Binder *binder, const GroupRows *rows, Expr *expr, Expr **out)
+{
+    RowsLeaves leaves = { binder, rows };
+    *out = expr;
+    return rows->map ? expr_replace(binder->arena, expr, give_mapped, &leaves, out, binder->err) : WEFT_OK;
+}
+
+int rows_new_column(Binder *binder, GroupRows *rows, int column)
+{
+    const PlanColumn like = binder->plan->columns[column];
+    if (!rows->map) return column;
+    return rows->map[column] = plan_add_column(binder->plan, like.type, like.name, like.qualifier);
+}
+
 // ---- the windows ----------------------------------------------------------------------------------------------------
 
 int list_key(WindowList *list, Expr *key)
@@ -215,78 +258,98 @@ int list_key(WindowList *list, Expr *key)
 
 int list_order(WindowList *list, const SortKey *keys, int n_keys, int n_more)
 {
-    WindowOrder order = { 0 };
-    for (int k = 0; k < list->n_groups; k++)
+    const GroupRows *rows = list->rows;
+    WindowOrder      order = { 0 };
+    for (int k = 0; k < rows->n_keys; k++)
         *LIST_PUSH(list->binder->arena, order.keys, order.n_keys) =
-            (SortKey){ .column = list_key(list, list->groups[k]) };
+            (SortKey){ .column = list_key(list, rows->keys[k]) };
     for (int k = 0; k < n_keys; k++) *LIST_PUSH(list->binder->arena, order.keys, order.n_keys) = keys[k];
-    order.n_partition = list->n_groups + n_more;
+    order.n_partition = rows->n_keys + n_more;
     *LIST_PUSH(list->binder->arena, list->windows->orders, list->windows->n_orders) = order;
     return list->windows->n_orders - 1;
 }
 
 static void list_count(WindowList *list, const OrderedSet *set, int value, int order)
 {
+    const int   column = rows_new_column(list->binder, list->rows, set->count_column);
     WindowPart *part = arena_make(list->binder->arena, WindowPart);
-    *part = (WindowPart){ AGG_COUNT, value, TYPE(BIGINT), set->count_column };
+    *part = (WindowPart){ AGG_COUNT, value, TYPE(BIGINT), column };
     Frame frame = frame_default();
     frame.end.edge = EDGE_LAST;
     *LIST_PUSH(list->binder->arena, list->windows->funcs, list->windows->n_funcs) =
-        (WindowFunc){ .kind = WINDOW_AGGREGATE, .type = TYPE(BIGINT), .column = set->count_column, .order = order,
+        (WindowFunc){ .kind = WINDOW_AGGREGATE, .type = TYPE(BIGINT), .column = column, .order = order,
                       .arg = -1, .n = -1, .frame = frame, .n_parts = 1, .parts = part, .name = "count", .at = -1 };
 }
 
 static void list_number(WindowList *list, const OrderedSet *set, int order)
 {
+    const int column = rows_new_column(list->binder, list->rows, set->number_column);
     *LIST_PUSH(list->binder->arena, list->windows->funcs, list->windows->n_funcs) =
-        (WindowFunc){ .kind = WINDOW_ROW_NUMBER, .type = TYPE(BIGINT), .column = set->number_column, .order = order,
+        (WindowFunc){ .kind = WINDOW_ROW_NUMBER, .type = TYPE(BIGINT), .column = column, .order = order,
                       .arg = -1, .n = -1, .frame = frame_default(), .name = "row_number", .at = -1 };
 }
 
-weft_status start_list(Binder *binder, const Block *block, WindowList *list)
+WindowList start_list(Binder *binder, GroupRows *rows)
 {
-    *list = (WindowList){ .binder = binder, .n_groups = block->n_keys, .windows = arena_make(binder->arena, Windows) };
-    list->groups = arena_array(binder->arena, Expr *, block->n_keys + 1);
-    for (int k = 0; k < block->n_keys; k++) {
-        TRY(bind_values_of_marks(binder, block, block->keys[k], &list->groups[k]));
-        if (list->groups[k]->type.kind == TYPE_INTERVAL)
-            TRY(interval_as_length(binder->arena, list->groups[k], -1, &list->groups[k], binder->err));
-    }
-    return WEFT_OK;
+    return (WindowList){ .binder = binder, .rows = rows, .windows = arena_make(binder->arena, Windows) };
 }
 
-void close_list(WindowList *list, Block *block)
+void close_list(WindowList *list)
 {
     if (list->windows->n_funcs)
-        block->node = plan_window(list->binder->plan, block->node, list->keys, list->n_keys, list->windows);
+        list->rows->node = plan_window(list->binder->plan, list->rows->node, list->keys, list->n_keys, list->windows);
 }
 
-// NULLs come last, and are not counted.
-weft_status build_ordered(Binder *binder, Block *block)
+weft_status settle_ordered(Binder *binder, Block *block)
 {
-    WindowList counts, numbers;
-    if (!block->n_ordered) return WEFT_OK;
-    TRY(start_list(binder, block, &counts));
-    TRY(start_list(binder, block, &numbers));
-    if (block->n_sets || block->n_groupings)
-        return refuse(binder, block->ordered[0].value->at, "WITHIN GROUP with GROUPING SETS");
     for (int i = 0; i < block->n_ordered; i++) {
         OrderedSet *set = &block->ordered[i];
         TRY(bind_values_of_marks(binder, block, set->value, &set->value));
         TRY(bind_values_of_marks(binder, block, set->key, &set->key));
-        const SortKey value = { list_key(&counts, set->key), set->descending, false };
-        list_count(&counts, set, value.column, list_order(&counts, &value, 1, set->is_mode));
-        if (!set->is_mode) list_number(&counts, set, counts.windows->n_orders - 1);
     }
-    close_list(&counts, block);
+    return WEFT_OK;
+}
+
+void ordered_columns(Binder *binder, const Block *block, ColumnSet *named, ColumnSet *made)
+{
     for (int i = 0; i < block->n_ordered; i++) {
         const OrderedSet *set = &block->ordered[i];
-        if (!set->is_mode) continue;
-        const Expr   *count = plan_column_expr(binder->plan, set->count_column, -1);
-        const SortKey keys[2] = { { list_key(&numbers, (Expr *)(uintptr_t)count), true, false },
-                                  { list_key(&numbers, set->key), set->descending, false } };
-        list_number(&numbers, set, list_order(&numbers, keys, 2, 0));
+        columns_add_expr(binder->arena, named, set->value);
+        columns_add_expr(binder->arena, named, set->key);
+        columns_add(binder->arena, made, set->number_column);
+        columns_add(binder->arena, made, set->count_column);
     }
-    close_list(&numbers, block);
+}
+
+// Of each set the values' number, and of percentiles each row's.  NULLs come last, and are not counted.
+static weft_status list_ordered(WindowList *list, const OrderedSet *set)
+{
+    Expr *key;
+    TRY(rows_expr(list->binder, list->rows, set->key, &key));
+    const SortKey value = { list_key(list, key), set->descending, false };
+    list_count(list, set, value.column, list_order(list, &value, 1, set->is_mode));
+    if (!set->is_mode) list_number(list, set, list->windows->n_orders - 1);
+    return WEFT_OK;
+}
+
+static weft_status list_mode(WindowList *list, const OrderedSet *set)
+{
+    Binder *binder = list->binder;
+    Expr   *count, *key;
+    TRY(rows_expr(binder, list->rows, plan_column_expr(binder->plan, set->count_column, -1), &count));
+    TRY(rows_expr(binder, list->rows, set->key, &key));
+    const SortKey keys[2] = { { list_key(list, count), true, false }, { list_key(list, key), set->descending, false } };
+    list_number(list, set, list_order(list, keys, 2, 0));
+    return WEFT_OK;
+}
+
+weft_status build_ordered(Binder *binder, const Block *block, GroupRows *rows)
+{
+    WindowList counts = start_list(binder, rows), numbers = start_list(binder, rows);
+    for (int i = 0; i < block->n_ordered; i++) TRY(list_ordered(&counts, &block->ordered[i]));
+    close_list(&counts);
+    for (int i = 0; i < block->n_ordered; i++)
+        if (block->ordered[i].is_mode) TRY(list_mode(&numbers, &block->ordered[i]));
+    close_list(&numbers);
     return WEFT_OK;
 }

@@ -10,7 +10,8 @@
 //                 project NULL, NULL, sum aggregate sum(sum)         <- the rows of the second
 //
 // A set is computed from the smallest one that contains it, where all aggregates can be put together from parts:
-// counts, exact sums, extremes.  Sums of floats, averages and DISTINCT cannot; then every set reads FROM.
+// counts, exact sums, extremes.  Sums of floats, averages and DISTINCT cannot; then every set reads FROM.  So it does
+// where windows below the groups give what is aggregated (WITHIN GROUP, string_agg): each set has windows of its own.
 
 #include "plan/functions.h"
 #include "sql/sql_int.h"
@@ -165,15 +166,20 @@ typedef struct Branch {                // a set's rows
 typedef struct SetBuilder {
     Binder *binder;
     Block  *block;
-    Shared *input;                     // keys, then arguments of aggregates; NULL: one branch reads it
-    Node   *source;
+    Node   *source;                    // keys, arguments of aggregates, then what windows and
+    ColumnSet windowed;                // arguments that have one of these columns of theirs need
+    int    *args;                      // by aggregate: its argument's place in the source; -1: it is no column of it
+    Shared *input;                     // the source, where several branches read it; NULL: not yet
+    int     n_reads;
     Expr  **lifted;                    // what only the interpreter computes, right above an aggregate
     int    *lifted_columns, n_lifted;
     Branch *branches;
 } SetBuilder;
 
-static bool can_be_put_together(const Block *block)
+static bool can_be_put_together(const SetBuilder *b)
 {
+    const Block *block = b->block;
+    if (b->n_lifted || block->n_ordered || block->n_joined) return false;
     for (int a = 0; a < block->n_aggs; a++) {
         const Agg *agg = &block->aggs[a].agg;
         const bool is_sum = agg->kind == AGG_SUM && !type_is_float(agg->type);
@@ -184,31 +190,76 @@ static bool can_be_put_together(const Block *block)
     return true;
 }
 
+typedef struct SourceList { Expr **exprs; int *columns, n; } SourceList;
+
+static void add_source(SetBuilder *b, SourceList *list, Expr *expr, int column)
+{
+    int n_columns = list->n;
+    *LIST_PUSH(b->binder->arena, list->columns, n_columns) = column;
+    *LIST_PUSH(b->binder->arena, list->exprs, list->n) = expr;
+}
+
+static weft_status add_source_keys(SetBuilder *b, SourceList *list)
+{
+    Binder *binder = b->binder;
+    Expr   *key;
+    for (int k = 0; k < b->block->n_keys; k++) {
+        TRY(bind_values_of_marks(binder, b->block, b->block->keys[k], &key));
+        if (key->type.kind == TYPE_INTERVAL) TRY(interval_as_length(binder->arena, key, -1, &key, binder->err));
+        add_source(b, list, key, term_column(binder, key, "key"));
+    }
+    return WEFT_OK;
+}
+
+// NEEDED: the columns that arguments need which are computed above windows.
+static weft_status add_source_args(SetBuilder *b, SourceList *list, ColumnSet *needed)
+{
+    Binder *binder = b->binder;
+    Block  *block = b->block;
+    b->args = arena_array(binder->arena, int, block->n_aggs + 1);
+    for (int a = 0; a < block->n_aggs; a++) {
+        Expr **arg = &block->aggs[a].agg.arg;
+        b->args[a] = -1;
+        if (!*arg) continue;
+        TRY(bind_values_of_marks(binder, block, *arg, arg));
+        if (expr_uses_any(*arg, &b->windowed)) {
+            columns_add_expr(binder->arena, needed, *arg);
+            continue;
+        }
+        b->args[a] = list->n;
+        add_source(b, list, *arg, term_column(binder, *arg, "value"));
+    }
+    return WEFT_OK;
+}
+
 // All keys and arguments as columns, so that each set's aggregate names columns alone.
 static weft_status build_source(SetBuilder *b)
 {
-    Binder      *binder = b->binder;
-    Block       *block = b->block;
-    const int    n = block->n_keys + block->n_aggs;
-    Expr       **exprs = arena_array(binder->arena, Expr *, n + 1);
-    int         *columns = arena_array(binder->arena, int, n + 1), n_exprs = 0;
-    for (int k = 0; k < block->n_keys; k++) {
-        TRY(bind_values_of_marks(binder, block, block->keys[k], &exprs[n_exprs]));
-        if (exprs[n_exprs]->type.kind == TYPE_INTERVAL)
-            TRY(interval_as_length(binder->arena, exprs[n_exprs], -1, &exprs[n_exprs], binder->err));
-        n_exprs++;
-    }
-    for (int a = 0; a < block->n_aggs; a++)
-        if (block->aggs[a].agg.arg)
-            TRY(bind_values_of_marks(binder, block, block->aggs[a].agg.arg, &exprs[n_exprs++]));
-    for (int i = 0; i < n_exprs; i++) columns[i] = term_column(binder, exprs[i], i < block->n_keys ? "key" : "value");
-    b->source = plan_project(binder->plan, block->node, exprs, columns, n_exprs);
+    Binder    *binder = b->binder;
+    Block     *block = b->block;
+    SourceList list = { 0 };
+    ColumnSet  needed = { 0 };
+    ordered_columns(binder, block, &needed, &b->windowed);
+    joined_columns(binder, block, &needed, &b->windowed);
+    TRY(add_source_keys(b, &list));
+    TRY(add_source_args(b, &list, &needed));
+    for (int column = columns_next(&needed, -1); column >= 0; column = columns_next(&needed, column))
+        if (node_gives(block->node, column)) add_source(b, &list, plan_column_expr(binder->plan, column, -1), column);
+    b->source = plan_project(binder->plan, block->node, list.exprs, list.columns, list.n);
     return WEFT_OK;
 }
 
 static Node *read_shared(const SetBuilder *b, Shared *shared)
 {
     return plan_reference(b->binder->plan, shared, NULL, -1);
+}
+
+// The source's rows for one more branch, under columns of their own.
+static Node *read_source(SetBuilder *b)
+{
+    if (!b->input) b->input = plan_share(b->binder->plan, b->source, NULL);
+    b->input->is_kept = ++b->n_reads > INLINED_READS;
+    return read_shared(b, b->input);
 }
 
 static Expr *column_of(const SetBuilder *b, int column) { return plan_column_expr(b->binder->plan, column, -1); }
@@ -221,27 +272,42 @@ static int fresh_like(const SetBuilder *b, int column)
 
 static int keys_before(u64 set, int key) { return __builtin_popcountll(set & (((u64)1 << key) - 1)); }
 
-// An aggregate over SOURCE's columns, or over those of a finer set's.
-static void aggregate_source(SetBuilder *b, Branch *branch, Node *source)
+// The rows that a branch aggregates: those of the source, and windows over them by the branch's keys.
+static weft_status build_rows(SetBuilder *b, const Branch *branch, GroupRows *rows)
 {
     Binder *binder = b->binder;
-    Block  *block = b->block;
-    Expr  **keys = arena_array(binder->arena, Expr *, block->n_keys + 1);
-    int    *key_columns = arena_array(binder->arena, int, block->n_keys + 1), n_keys = 0, n_args = 0;
-    Agg    *aggs = arena_array(binder->arena, Agg, block->n_aggs + 1);
-    int    *agg_columns = arena_array(binder->arena, int, block->n_aggs + 1);
-    for (int k = 0; k < block->n_keys; k++) {
-        if (!(branch->set >> k & 1)) continue;
-        keys[n_keys] = column_of(b, source->out[k]);
-        key_columns[n_keys++] = fresh_like(b, block->key_lengths[k]);
-    }
+    *rows = (GroupRows){ .node = read_source(b), .n_map = binder->plan->n_columns };
+    rows->keys = arena_array(binder->arena, Expr *, b->block->n_keys + 1);
+    for (int k = 0; k < b->block->n_keys; k++)
+        if (branch->set >> k & 1) rows->keys[rows->n_keys++] = column_of(b, rows->node->out[k]);
+    if (!columns_count(&b->windowed)) return WEFT_OK;
+    rows->map = arena_array(binder->arena, int, rows->n_map + 1);
+    for (int c = 0; c < rows->n_map; c++) rows->map[c] = -1;
+    for (int i = 0; i < b->source->n_out; i++) rows->map[b->source->out[i]] = rows->node->out[i];
+    TRY(build_ordered(binder, b->block, rows));
+    return build_joined(binder, b->block, rows);
+}
+
+static weft_status aggregate_source(SetBuilder *b, Branch *branch)
+{
+    Binder   *binder = b->binder;
+    Block    *block = b->block;
+    int      *key_columns = arena_array(binder->arena, int, block->n_keys + 1), n_keys = 0;
+    Agg      *aggs = arena_array(binder->arena, Agg, block->n_aggs + 1);
+    int      *agg_columns = arena_array(binder->arena, int, block->n_aggs + 1);
+    GroupRows rows;
+    TRY(build_rows(b, branch, &rows));
+    for (int k = 0; k < block->n_keys; k++)
+        if (branch->set >> k & 1) key_columns[n_keys++] = fresh_like(b, block->key_lengths[k]);
     for (int a = 0; a < block->n_aggs; a++) {
         aggs[a] = block->aggs[a].agg;
-        if (aggs[a].arg) aggs[a].arg = column_of(b, source->out[block->n_keys + n_args++]);
+        if (b->args[a] >= 0) aggs[a].arg = column_of(b, rows.node->out[b->args[a]]);
+        else if (aggs[a].arg) TRY(rows_expr(binder, &rows, aggs[a].arg, &aggs[a].arg));
         agg_columns[a] = fresh_like(b, block->aggs[a].column);
     }
-    branch->aggregate = plan_aggregate(binder->plan, source, keys, key_columns, n_keys, aggs, agg_columns,
+    branch->aggregate = plan_aggregate(binder->plan, rows.node, rows.keys, key_columns, n_keys, aggs, agg_columns,
                                        block->n_aggs);
+    return WEFT_OK;
 }
 
 // count is the sum of counts, 0 of none; a sum of sums is of a wider type.
@@ -415,20 +481,14 @@ static weft_status lift_all(SetBuilder *b)
 static weft_status aggregate_all(SetBuilder *b)
 {
     Block     *block = b->block;
-    const bool is_fed = !b->n_lifted && can_be_put_together(block);
-    int        n_reads = 0;
+    const bool is_fed = can_be_put_together(b);
     for (int size = block->n_keys; size >= 0; size--)
         for (int i = 0; i < block->n_sets; i++) {
             Branch *branch = &b->branches[i];
             if (__builtin_popcountll(branch->set) != size) continue;
             Branch *finer = is_fed ? find_finer(b, i) : NULL;
-            if (finer) {
-                TRY(aggregate_finer(b, branch, finer));
-                continue;
-            }
-            if (!b->input) b->input = plan_share(b->binder->plan, b->source, NULL);
-            aggregate_source(b, branch, read_shared(b, b->input));
-            b->input->is_kept = ++n_reads > INLINED_READS;
+            if (finer) TRY(aggregate_finer(b, branch, finer));
+            else TRY(aggregate_source(b, branch));
         }
     return WEFT_OK;
 }

@@ -136,18 +136,42 @@ weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr 
 
 // ---- the window -----------------------------------------------------------------------------------------------------
 
-static weft_status list_text(WindowList *list, const Block *block, const JoinedText *text)
+weft_status settle_joined(Binder *binder, Block *block)
+{
+    for (int i = 0; i < block->n_joined; i++) {
+        JoinedText *text = &block->joined[i];
+        TRY(bind_values_of_marks(binder, block, text->value, &text->value));
+        TRY(bind_values_of_marks(binder, block, text->delimiter, &text->delimiter));
+        for (int k = 0; k < text->n_order; k++)
+            TRY(bind_values_of_marks(binder, block, text->order[k].expr, &text->order[k].expr));
+    }
+    return WEFT_OK;
+}
+
+void joined_columns(Binder *binder, const Block *block, ColumnSet *named, ColumnSet *made)
+{
+    for (int i = 0; i < block->n_joined; i++) {
+        const JoinedText *text = &block->joined[i];
+        columns_add_expr(binder->arena, named, text->value);
+        columns_add_expr(binder->arena, named, text->delimiter);
+        for (int k = 0; k < text->n_order; k++) columns_add_expr(binder->arena, named, text->order[k].expr);
+        columns_add(binder->arena, made, text->column);
+    }
+}
+
+static weft_status list_text(WindowList *list, const JoinedText *text)
 {
     Binder  *binder = list->binder;
     SortKey *keys = arena_array(binder->arena, SortKey, text->n_order + 1);
     Expr    *value, *delimiter, *by;
-    TRY(bind_values_of_marks(binder, block, text->value, &value));
-    TRY(bind_values_of_marks(binder, block, text->delimiter, &delimiter));
+    TRY(rows_expr(binder, list->rows, text->value, &value));
+    TRY(rows_expr(binder, list->rows, text->delimiter, &delimiter));
     for (int k = 0; k < text->n_order; k++) {
-        TRY(bind_values_of_marks(binder, block, text->order[k].expr, &by));
+        TRY(rows_expr(binder, list->rows, text->order[k].expr, &by));
         keys[k] = (SortKey){ list_key(list, by), text->order[k].descending, text->order[k].nulls_first };
     }
-    const WindowFunc func = { .kind = WINDOW_STRING_AGG, .type = TYPE(TEXT), .column = text->column,
+    const WindowFunc func = { .kind = WINDOW_STRING_AGG, .type = TYPE(TEXT),
+                              .column = rows_new_column(binder, list->rows, text->column),
                               .order = list_order(list, keys, text->n_order, 0), .arg = list_key(list, value),
                               .n = list_key(list, delimiter), .is_distinct = text->is_distinct,
                               .frame = frame_default(), .name = "string_agg", .at = text->at };
@@ -155,14 +179,10 @@ static weft_status list_text(WindowList *list, const Block *block, const JoinedT
     return WEFT_OK;
 }
 
-weft_status build_joined(Binder *binder, Block *block)
+weft_status build_joined(Binder *binder, const Block *block, GroupRows *rows)
 {
-    WindowList list;
-    if (!block->n_joined) return WEFT_OK;
-    if (block->n_sets || block->n_groupings)
-        return refuse(binder, block->joined[0].at, "string_agg with GROUPING SETS");
-    TRY(start_list(binder, block, &list));
-    for (int i = 0; i < block->n_joined; i++) TRY(list_text(&list, block, &block->joined[i]));
-    close_list(&list, block);
+    WindowList list = start_list(binder, rows);
+    for (int i = 0; i < block->n_joined; i++) TRY(list_text(&list, &block->joined[i]));
+    close_list(&list);
     return WEFT_OK;
 }

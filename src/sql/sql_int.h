@@ -461,26 +461,38 @@ bool        has_window(const Block *block, const Expr *expr);
 weft_status build_windows(Binder *binder, Block *block);          // the window node, if it has functions
 
 // bind_ordered.c: WITHIN GROUP
+typedef struct GroupRows {             // rows that groups are made of, and windows over them
+    Node  *node;
+    Expr **keys;                       // of the groups
+    int    n_keys;
+    int   *map, n_map;                 // GROUPING SETS: what the block's columns are in these rows; NULL: the same
+} GroupRows;
 typedef struct OrderedSet OrderedSet;
 weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
-weft_status build_ordered(Binder *binder, Block *block);          // windows below the groups, where they are needed
+weft_status settle_ordered(Binder *binder, Block *block);         // its subqueries are joined
+void        ordered_columns(Binder *binder, const Block *block, ColumnSet *named, ColumnSet *made);
+weft_status build_ordered(Binder *binder, const Block *block, GroupRows *rows);    // windows, where they are needed
+weft_status rows_of_groups(Binder *binder, const Block *block, GroupRows *rows);   // those of a plain GROUP BY
+weft_status rows_expr(Binder *binder, const GroupRows *rows, Expr *expr, Expr **out);   // as these rows have it
+int         rows_new_column(Binder *binder, GroupRows *rows, int column);  // that the rows get; its id there
 typedef struct WindowList {            // a window node below the groups while it is made
     Binder         *binder;
+    GroupRows      *rows;
     Expr          **keys;
     int             n_keys;
-    Expr          **groups;            // the groups' keys
-    int             n_groups;
     struct Windows *windows;
 } WindowList;
-weft_status start_list(Binder *binder, const Block *block, WindowList *list);
+WindowList  start_list(Binder *binder, GroupRows *rows);
 int         list_key(WindowList *list, Expr *key);                // its number among the node's keys
 // The groups' keys, then KEYS, of which the first N_MORE tell partitions apart, too; the order's number.
 int         list_order(WindowList *list, const SortKey *keys, int n_keys, int n_more);
-void        close_list(WindowList *list, Block *block);           // the node, where it has functions
+void        close_list(WindowList *list);                         // the node, where it has functions
 
 // bind_string_agg.c: texts joined
 weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
-weft_status build_joined(Binder *binder, Block *block);           // their window below the groups, where it is needed
+weft_status settle_joined(Binder *binder, Block *block);
+void        joined_columns(Binder *binder, const Block *block, ColumnSet *named, ColumnSet *made);
+weft_status build_joined(Binder *binder, const Block *block, GroupRows *rows);     // their window, where it is needed
 
 // bind_sets.c: GROUPING SETS.  BIND_KEY gives the number of a key of GROUP BY.
 typedef weft_status BindKey(Binder *binder, Block *block, const ParseNode *node, int *number);
