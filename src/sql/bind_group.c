@@ -407,7 +407,6 @@ weft_status build_groups(Binder *binder, Block *block)
     TRY(settle_joined(binder, block));
     node_columns(binder->arena, block->node, &block->below);
     const bool has_sets = block->n_sets || block->n_groupings;
-    if (has_sets && block->n_joined) return refuse(binder, -1, "string_agg with GROUPING SETS");
     if (has_sets) TRY(add_set_columns(binder, block));
     else TRY(build_windows_below(binder, block));
     if (!has_sets) TRY(build_aggregate(binder, block));

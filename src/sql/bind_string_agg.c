@@ -6,7 +6,8 @@
 //     window s = string_agg(x, ',') over (partition by g order by y), of the whole partition
 //     any(s)
 //
-// FILTER makes texts NULL, which are skipped.  DISTINCT orders by the text, so that equal ones are neighbours.
+// FILTER makes texts NULL, which are skipped.  DISTINCT orders by the text, so that equal ones are neighbours.  Each of
+// several GROUPING SETS has a window of its own (bind_sets.c).
 
 #include "plan/window.h"
 #include "sql/sql_int.h"
