@@ -254,14 +254,14 @@ static weft_status visit_tree(void *context, Node **root)
     return visit(removing->plan, root, removing->err);
 }
 
-// What a front end shares within a correlated subquery (GROUPING SETS) is not copied yet.
+// What is shared names no columns of a query around it: a front end copies rows that do.
 static weft_status check_shared(const Plan *plan, Error *err)
 {
     for (int s = 0; s < plan->n_shared; s++) {
         ColumnSet free_columns = { 0 };
         plan_free_columns(plan->arena, plan->shared[s]->root, &free_columns);
         if (columns_count(&free_columns))
-            return fail(err, WEFT_UNSUPPORTED, -1, "GROUPING SETS in a correlated subquery are not supported yet");
+            return fail(err, WEFT_UNSUPPORTED, -1, "shared rows of a correlated subquery are not supported yet");
     }
     return WEFT_OK;
 }

@@ -12,6 +12,9 @@
 // A set is computed from the smallest one that contains it, where all aggregates can be put together from parts:
 // counts, exact sums, extremes.  Sums of floats, averages and DISTINCT cannot; then every set reads FROM.  So it does
 // where windows below the groups give what is aggregated (WITHIN GROUP, string_agg): each set has windows of its own.
+//
+// Rows that depend on a row of a query around are not shared, and so not fed from set to set: each set gets a copy of
+// FROM, from which plan/ then removes the correlation as from any other.
 
 #include "plan/functions.h"
 #include "sql/sql_int.h"
@@ -170,6 +173,7 @@ typedef struct SetBuilder {
     ColumnSet windowed;                // arguments that have one of these columns of theirs need
     int    *args;                      // by aggregate: its argument's place in the source; -1: it is no column of it
     Shared *input;                     // the source, where several branches read it; NULL: not yet
+    bool    is_correlated;             // it depends on a row of a query around
     int     n_reads;
     Expr  **lifted;                    // what only the interpreter computes, right above an aggregate
     int    *lifted_columns, n_lifted;
@@ -179,7 +183,7 @@ typedef struct SetBuilder {
 static bool can_be_put_together(const SetBuilder *b)
 {
     const Block *block = b->block;
-    if (b->n_lifted || block->n_ordered || block->n_joined) return false;
+    if (b->n_lifted || b->is_correlated || block->n_ordered || block->n_joined) return false;
     for (int a = 0; a < block->n_aggs; a++) {
         const Agg *agg = &block->aggs[a].agg;
         const bool is_sum = agg->kind == AGG_SUM && !type_is_float(agg->type);
@@ -238,7 +242,7 @@ static weft_status build_source(SetBuilder *b)
     Binder    *binder = b->binder;
     Block     *block = b->block;
     SourceList list = { 0 };
-    ColumnSet  needed = { 0 };
+    ColumnSet  needed = { 0 }, outer = { 0 };
     ordered_columns(binder, block, &needed, &b->windowed);
     joined_columns(binder, block, &needed, &b->windowed);
     TRY(add_source_keys(b, &list));
@@ -246,6 +250,8 @@ static weft_status build_source(SetBuilder *b)
     for (int column = columns_next(&needed, -1); column >= 0; column = columns_next(&needed, column))
         if (node_gives(block->node, column)) add_source(b, &list, plan_column_expr(binder->plan, column, -1), column);
     b->source = plan_project(binder->plan, block->node, list.exprs, list.columns, list.n);
+    plan_free_columns(binder->arena, b->source, &outer);
+    b->is_correlated = columns_count(&outer) > 0;
     return WEFT_OK;
 }
 
@@ -255,11 +261,15 @@ static Node *read_shared(const SetBuilder *b, Shared *shared)
 }
 
 // The source's rows for one more branch, under columns of their own.
-static Node *read_source(SetBuilder *b)
+static weft_status read_source(SetBuilder *b, Node **out)
 {
+    b->n_reads++;
+    *out = b->source;
+    if (b->is_correlated) return b->n_reads == 1 ? WEFT_OK : copy_rows(b->binder, b->source, -1, out);
     if (!b->input) b->input = plan_share(b->binder->plan, b->source, NULL);
-    b->input->is_kept = ++b->n_reads > INLINED_READS;
-    return read_shared(b, b->input);
+    b->input->is_kept = b->n_reads > INLINED_READS;
+    *out = read_shared(b, b->input);
+    return WEFT_OK;
 }
 
 static Expr *column_of(const SetBuilder *b, int column) { return plan_column_expr(b->binder->plan, column, -1); }
@@ -276,7 +286,8 @@ static int keys_before(u64 set, int key) { return __builtin_popcountll(set & (((
 static weft_status build_rows(SetBuilder *b, const Branch *branch, GroupRows *rows)
 {
     Binder *binder = b->binder;
-    *rows = (GroupRows){ .node = read_source(b), .n_map = binder->plan->n_columns };
+    *rows = (GroupRows){ .n_map = binder->plan->n_columns };
+    TRY(read_source(b, &rows->node));
     rows->keys = arena_array(binder->arena, Expr *, b->block->n_keys + 1);
     for (int k = 0; k < b->block->n_keys; k++)
         if (branch->set >> k & 1) rows->keys[rows->n_keys++] = column_of(b, rows->node->out[k]);
