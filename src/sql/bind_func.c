@@ -148,52 +148,95 @@ static weft_status build_agg(Binder *binder, Block *block, const PgQuery__FuncCa
     return aggregate_build(aggregate, &builder, args, out);
 }
 
-weft_status bind_no_agg_here(Binder *binder, int at)
+// ---- the query that an aggregate belongs to -------------------------------------------------------------------------
+
+static weft_status no_agg_in(Binder *binder, const char *clause, int at)
 {
-    const char *clause = binder->place.clause;
     return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
                 clause ? clause : "this context");
 }
 
-// Where an aggregate may stand depends on the query that it belongs to.  A subquery in ARG is joined to this query, so
-// that none around can have the aggregate.
-static weft_status check_place(Binder *binder, const Block *owner, const Expr *arg, int at)
+weft_status bind_no_agg_here(Binder *binder, int at) { return no_agg_in(binder, binder->place.clause, at); }
+
+static bool names_agg(const Block *block, const Expr *expr)
 {
-    const Place *place = &binder->place;
-    const bool   is_own = owner == place->block;
-    if (!is_own && owner->lends_aggs && !place->in_agg && (!arg || expr_uses_only(arg, &place->block->outer)))
-        return WEFT_OK;
-    if (!is_own) return refuse(binder, at, "this aggregate of the outer query in a subquery");
-    if (!place->allows_aggs) return bind_no_agg_here(binder, at);
+    for (int a = 0; a < block->n_aggs && expr->kind == EXPR_COLUMN; a++)
+        if (block->aggs[a].column == expr->column) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (names_agg(block, expr->args[i])) return true;
+    return false;
+}
+
+// Where the query's clause stands in which the aggregate is, by way of subqueries or not.
+static weft_status check_place(Binder *binder, const Place *place, int at)
+{
+    if (!place) return no_agg_in(binder, "FROM clause of their own query level", at);
+    if (!place->allows_aggs) return no_agg_in(binder, place->clause, at);
     if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    return WEFT_OK;
+}
+
+weft_status begin_agg(Binder *binder, int at, AggPlace *agg)
+{
+    Block *const block = binder->place.block;
+    if (!block) return bind_no_agg_here(binder, at);
+    if (!block->around) TRY(check_place(binder, &binder->place, at));
+    *agg = (AggPlace){ .place = binder->place, .first = binder->n_named, .n_marks = block->n_marks, .at = at };
+    binder->place.in_agg = true;
+    return WEFT_OK;
+}
+
+bool again_for_owner(Binder *binder, AggPlace *agg, Expr *const *args, int n_args)
+{
+    Block *const own = agg->place.block;
+    bool         fits = true;
+    agg->owner = named_owner(binder, agg->first);
+    for (int i = 0; i < n_args && agg->owner != own; i++)
+        fits &= !args[i] || expr_uses_only(args[i], &own->outer);
+    if (fits) return false;
+    own->n_marks = agg->n_marks, binder->n_named = agg->first;
+    binder->place = (Place){ .block = agg->owner, .scope = &agg->owner->scope, .clause = agg->place.clause,
+                             .in_agg = true };
+    return true;
+}
+
+weft_status end_agg(Binder *binder, AggPlace *agg, Expr *const *args, int n_args)
+{
+    const bool is_own = agg->owner == agg->place.block;
+    binder->place = agg->place;
+    named_in_agg(binder, agg->first, agg->owner);
+    TRY(check_place(binder, is_own ? &agg->place : agg->owner->asks, agg->at));
+    for (int i = 0; i < n_args; i++)
+        if (args[i] && names_agg(agg->owner, args[i]))
+            return fail(binder->err, WEFT_GROUPING_ERROR, agg->at, "aggregate function calls cannot be nested");
     return WEFT_OK;
 }
 
 static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                             const Aggregate *aggregate, Expr **out)
 {
-    const int   at = call->location, first = binder->n_named;
-    const Place place = binder->place;
-    AggKind     kind = aggregate_is_built(aggregate) ? AGG_SUM : aggregate->kind;
-    Expr       *args[2];
+    const int     at = call->location, n_args = aggregate->build_pair ? 2 : 1;
+    const AggKind own = aggregate_is_built(aggregate) ? AGG_SUM : aggregate->kind;
+    AggKind       kind = own;
+    Expr         *args[2];
+    AggPlace      place;
     TRY(refuse_agg_options(binder, call));
-    if (!place.block) return bind_no_agg_here(binder, at);
-    if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, place.block, NULL, at));
-    binder->place.in_agg = true;
+    TRY(begin_agg(binder, at, &place));
     TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
-    binder->place = place;
+    if (again_for_owner(binder, &place, args, n_args)) {
+        kind = own;
+        TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
+    }
+    TRY(end_agg(binder, &place, args, n_args));
     if (args[0] && args[0]->type.kind == TYPE_INTERVAL && kind == AGG_COUNT && !aggregate_is_built(aggregate))
         TRY(interval_as_length(binder->arena, args[0], at, &args[0], binder->err));
     Expr *const arg = args[0];
     if (arg && arg->type.kind == TYPE_INTERVAL && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
-    Block *const owner = named_owner(binder, first);
-    named_in_agg(binder, first, owner);
-    TRY(check_place(binder, owner, arg, at));
     TRY(aggregate_check(aggregate, name, arg, at, binder->err));
-    if (aggregate_is_built(aggregate)) return build_agg(binder, owner, call, name, aggregate, args, out);
+    if (aggregate_is_built(aggregate)) return build_agg(binder, place.owner, call, name, aggregate, args, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);
     agg.is_distinct = call->agg_distinct && !aggregate->ignores_repeats;
-    return bind_add_agg(binder, owner, &agg, name, out);
+    return bind_add_agg(binder, place.owner, &agg, name, out);
 }
 
 weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out)

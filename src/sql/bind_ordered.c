@@ -54,7 +54,8 @@ static Expr *double_of(Binder *binder, double value, int at)
 }
 
 // max(case when r = PLACE then x end): the one row of the group.
-static weft_status value_at(Binder *binder, const OrderedSet *set, Expr *place, Expr *value, int at, Expr **out)
+static weft_status value_at(Binder *binder, Block *owner, const OrderedSet *set, Expr *place, Expr *value, int at,
+                            Expr **out)
 {
     Expr *args[3] = { NULL, value, term_null(binder, at) };
     Expr *number = plan_column_expr(binder->plan, set->number_column, at);
@@ -62,7 +63,7 @@ static weft_status value_at(Binder *binder, const OrderedSet *set, Expr *place, 
     TRY(bind_call(binder, OP_EQ, number, place, at, &args[0]));
     TRY(expr_case(binder->arena, args, 3, at, &args[0], binder->err));
     const Agg agg = { .kind = AGG_MAX, .arg = args[0], .type = value->type, .at = at };
-    return bind_add_agg(binder, binder->place.block, &agg, "max", out);
+    return bind_add_agg(binder, owner, &agg, "max", out);
 }
 
 // SHARE * (n - LESS), as a double.
@@ -74,7 +75,7 @@ static weft_status place_of(Binder *binder, double share, Expr *count, int less,
     return bind_call(binder, OP_MUL, double_of(binder, share, at), n, at, out);
 }
 
-static weft_status build_disc(Binder *binder, const OrderedSet *set, double share, int at, Expr **out)
+static weft_status build_disc(Binder *binder, Block *owner, const OrderedSet *set, double share, int at, Expr **out)
 {
     Expr *place, *is_first, *args[3];
     TRY(place_of(binder, share, plan_column_expr(binder->plan, set->count_column, at), 0, at, &place));
@@ -82,11 +83,11 @@ static weft_status build_disc(Binder *binder, const OrderedSet *set, double shar
     TRY(bind_call(binder, OP_LT, place, double_of(binder, 1, at), at, &is_first));
     args[0] = is_first, args[1] = double_of(binder, 1, at), args[2] = place;
     TRY(expr_case(binder->arena, args, 3, at, &place, binder->err));
-    return value_at(binder, set, place, set->value, at, out);
+    return value_at(binder, owner, set, place, set->value, at, out);
 }
 
-static weft_status build_cont(Binder *binder, const OrderedSet *set, bool is_interval, double share, int at,
-                              Expr **out)
+static weft_status build_cont(Binder *binder, Block *owner, const OrderedSet *set, bool is_interval, double share,
+                              int at, Expr **out)
 {
     Expr     *count = plan_column_expr(binder->plan, set->count_column, at), *one = double_of(binder, 1, at);
     Expr     *value, *place, *first, *last, *before, *after, *rest, *is_whole, *args[3];
@@ -98,11 +99,11 @@ static weft_status build_cont(Binder *binder, const OrderedSet *set, bool is_int
     TRY(call_function(binder, "ceil", place, at, &last));
     TRY(bind_call(binder, OP_ADD, first, one, at, &first));
     TRY(bind_call(binder, OP_ADD, last, one, at, &last));
-    TRY(value_at(binder, set, first, value, at, &before));
-    TRY(value_at(binder, set, last, value, at, &after));
+    TRY(value_at(binder, owner, set, first, value, at, &before));
+    TRY(value_at(binder, owner, set, last, value, at, &after));
     if (is_interval) TRY(interval_of_stored(binder->arena, before, at, &before, binder->err));
     if (is_interval) TRY(interval_of_stored(binder->arena, after, at, &after, binder->err));
-    TRY(bind_add_agg(binder, binder->place.block, &most, "max", &count));
+    TRY(bind_add_agg(binder, owner, &most, "max", &count));
     TRY(place_of(binder, share, count, 1, at, &place));
     TRY(call_function(binder, "floor", place, at, &first));
     TRY(bind_call(binder, OP_EQ, place, first, at, &is_whole));
@@ -154,54 +155,65 @@ static weft_status bind_ordered_value(Binder *binder, const PgQuery__FuncCall *c
 
 static weft_status check_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, size_t n_args)
 {
-    const Place *place = &binder->place;
-    const int    at = call->location;
-    if (!place->block || (!place->allows_aggs && !place->block->around)) return bind_no_agg_here(binder, at);
-    if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
     if (call->n_args == n_args && call->n_agg_order == 1 && !call->func_variadic) return WEFT_OK;
-    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s with %zu argument%s does not exist", name,
-                call->n_args, call->n_args == 1 ? "" : "s");
+    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s with %zu argument%s does not exist",
+                name, call->n_args, call->n_args == 1 ? "" : "s");
+}
+
+typedef struct OrderedCall { bool is_mode, is_cont, is_interval; Value share; int at; } OrderedCall;
+
+static weft_status bind_ordered_args(Binder *binder, const PgQuery__FuncCall *call, OrderedCall *ordered,
+                                     OrderedSet *wanted)
+{
+    *wanted = (OrderedSet){ .is_mode = ordered->is_mode };
+    if (!ordered->is_mode) TRY(bind_share(binder, call->args[0], &ordered->share));
+    TRY(bind_ordered_value(binder, call, wanted));
+    ordered->is_interval = wanted->value->type.kind == TYPE_INTERVAL;
+    return WEFT_OK;
+}
+
+static weft_status build_ordered_value(Binder *binder, Block *owner, const OrderedCall *call, const OrderedSet *set,
+                                       Expr **out)
+{
+    const int  at = call->at;
+    const Type type = call->is_cont && !call->is_interval ? TYPE(DOUBLE) : set->value->type;
+    if (!call->share.is_null && call->is_cont)
+        return build_cont(binder, owner, set, call->is_interval, call->share.f, at, out);
+    if (call->share.is_null) {         // the query is grouped all the same
+        TRY(value_at(binder, owner, set, term_integer(binder, 0, at), set->value, at, out));
+        TRY(expr_cast(binder->arena, *out, type, at, out, binder->err));
+    } else if (call->is_mode) {
+        TRY(value_at(binder, owner, set, term_integer(binder, 1, at), set->value, at, out));
+    } else {
+        TRY(build_disc(binder, owner, set, call->share.f, at, out));
+    }
+    return call->is_interval ? interval_of_stored(binder->arena, *out, at, out, binder->err) : WEFT_OK;
 }
 
 weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
 {
-    const Place place = binder->place;
-    const bool  is_mode = strcmp(name, "mode") == 0, is_cont = strcmp(name, "percentile_cont") == 0;
-    const int   at = call->location, first = binder->n_named;
-    OrderedSet  wanted = { .is_mode = is_mode };
-    Value       share = { 0 };
+    const int   at = call->location;
+    OrderedCall ordered = { .is_mode = strcmp(name, "mode") == 0, .is_cont = strcmp(name, "percentile_cont") == 0,
+                            .at = at };
+    OrderedSet  wanted;
+    AggPlace    place;
     char        buffer[32];
-    if (!is_mode && !is_cont && strcmp(name, "percentile_disc") != 0)
+    if (!ordered.is_mode && !ordered.is_cont && strcmp(name, "percentile_disc") != 0)
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at,
                     "%s is not an ordered-set aggregate, so it cannot have WITHIN GROUP", name);
-    TRY(check_ordered(binder, call, name, is_mode ? 0 : 1));
+    TRY(begin_agg(binder, at, &place));
+    TRY(check_ordered(binder, call, name, ordered.is_mode ? 0 : 1));
     if (call->over)
         return fail(binder->err, WEFT_UNSUPPORTED, at, "OVER is not supported for ordered-set aggregate %s", name);
-    binder->place.in_agg = true;
-    if (!is_mode) TRY(bind_share(binder, call->args[0], &share));
-    TRY(bind_ordered_value(binder, call, &wanted));
-    binder->place = place;
-    named_in_agg(binder, first, place.block);
-    if (named_owner(binder, first) != place.block)
-        return refuse(binder, at, "this aggregate of the outer query in a subquery");
-    if (!place.allows_aggs) return bind_no_agg_here(binder, at);
-    const bool is_interval = wanted.value->type.kind == TYPE_INTERVAL;
-    if (is_cont && !is_interval && !is_number(wanted.value->type))
+    TRY(bind_ordered_args(binder, call, &ordered, &wanted));
+    if (again_for_owner(binder, &place, &wanted.value, 1)) TRY(bind_ordered_args(binder, call, &ordered, &wanted));
+    TRY(end_agg(binder, &place, &wanted.value, 1));
+    if (ordered.is_cont && !ordered.is_interval && !is_number(wanted.value->type))
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function percentile_cont(double precision, %s) does not "
                                                               "exist", type_name(wanted.value->type, buffer));
     TRY(store_ordered(binder, at, &wanted));
-    const OrderedSet set = *add_ordered(binder, place.block, wanted);
-    const Type       type = is_cont && !is_interval ? TYPE(DOUBLE) : set.value->type;
-    if (!share.is_null && is_cont) return build_cont(binder, &set, is_interval, share.f, at, out);
-    if (share.is_null) {               // the query is grouped all the same
-        TRY(value_at(binder, &set, term_integer(binder, 0, at), set.value, at, out));
-        TRY(expr_cast(binder->arena, *out, type, at, out, binder->err));
-    } else if (is_mode) {
-        TRY(value_at(binder, &set, term_integer(binder, 1, at), set.value, at, out));
-    } else {
-        TRY(build_disc(binder, &set, share.f, at, out));
-    }
-    return is_interval ? interval_of_stored(binder->arena, *out, at, out, binder->err) : WEFT_OK;
+    const OrderedSet set = *add_ordered(binder, place.owner, wanted);
+    return build_ordered_value(binder, place.owner, &ordered, &set, out);
 }
 
 // ---- the rows -------------------------------------------------------------------------------------------------------

@@ -40,10 +40,7 @@ static bool same_joined(const JoinedText *a, const JoinedText *b)
 
 static weft_status check_call(Binder *binder, const PgQuery__FuncCall *call)
 {
-    const Place *place = &binder->place;
-    const int    at = call->location;
-    if (!place->block || (!place->allows_aggs && !place->block->around)) return bind_no_agg_here(binder, at);
-    if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    const int at = call->location;
     if (call->over) return refuse(binder, at, "string_agg with OVER");
     if (call->func_variadic) return refuse(binder, at, "VARIADIC");
     if (call->n_args == 2) return WEFT_OK;
@@ -110,29 +107,46 @@ static const JoinedText *add_joined(Binder *binder, Block *block, JoinedText wan
     return &block->joined[block->n_joined - 1];
 }
 
+static weft_status bind_joined_call(Binder *binder, const PgQuery__FuncCall *call, JoinedText *wanted)
+{
+    AggKind ignored = AGG_SUM;
+    Expr   *args[2];
+    *wanted = (JoinedText){ .is_distinct = call->agg_distinct, .at = call->location };
+    TRY(bind_texts(binder, call, args));
+    wanted->value = args[0], wanted->delimiter = args[1];
+    TRY(bind_joined_order(binder, call, wanted));
+    if (wanted->is_distinct) TRY(order_by_text(binder, wanted));
+    return call->agg_filter ? bind_agg_filter(binder, call->agg_filter, &ignored, &wanted->value) : WEFT_OK;
+}
+
+// All that it looks at.
+static Expr **exprs_of(Binder *binder, const JoinedText *text, int *n)
+{
+    Expr **exprs = arena_array(binder->arena, Expr *, text->n_order + 2);
+    exprs[0] = text->value, exprs[1] = text->delimiter, *n = text->n_order + 2;
+    for (int k = 0; k < text->n_order; k++) exprs[k + 2] = text->order[k].expr;
+    return exprs;
+}
+
 weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr **out)
 {
-    const Place place = binder->place;
-    const int   first = binder->n_named;
-    JoinedText  wanted = { .is_distinct = call->agg_distinct, .at = call->location };
-    AggKind     ignored = AGG_SUM;
-    Expr       *args[2];
+    JoinedText wanted;
+    AggPlace   place;
+    Expr     **exprs;
+    int        n;
+    TRY(begin_agg(binder, call->location, &place));
     TRY(check_call(binder, call));
-    binder->place.in_agg = true;
-    TRY(bind_texts(binder, call, args));
-    wanted.value = args[0], wanted.delimiter = args[1];
-    TRY(bind_joined_order(binder, call, &wanted));
-    if (wanted.is_distinct) TRY(order_by_text(binder, &wanted));
-    if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &ignored, &wanted.value));
-    binder->place = place;
-    named_in_agg(binder, first, place.block);
-    if (named_owner(binder, first) != place.block)
-        return refuse(binder, call->location, "this aggregate of the outer query in a subquery");
-    if (!place.allows_aggs) return bind_no_agg_here(binder, call->location);
-    const JoinedText *text = add_joined(binder, place.block, wanted);
+    TRY(bind_joined_call(binder, call, &wanted));
+    exprs = exprs_of(binder, &wanted, &n);
+    if (again_for_owner(binder, &place, exprs, n)) {
+        TRY(bind_joined_call(binder, call, &wanted));
+        exprs = exprs_of(binder, &wanted, &n);
+    }
+    TRY(end_agg(binder, &place, exprs, n));
+    const JoinedText *text = add_joined(binder, place.owner, wanted);
     const Agg         agg = { .kind = AGG_ANY, .type = TYPE(TEXT), .at = call->location,
                               .arg = plan_column_expr(binder->plan, text->column, call->location) };
-    return bind_add_agg(binder, place.block, &agg, "string_agg", out);
+    return bind_add_agg(binder, place.owner, &agg, "string_agg", out);
 }
 
 // ---- the window -----------------------------------------------------------------------------------------------------

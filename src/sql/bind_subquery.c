@@ -19,12 +19,12 @@
 static weft_status bind_inner(Binder *binder, const PgQuery__SubLink *link, Bound *bound)
 {
     const Place place = binder->place;
-    const bool  lent = place.block && place.block->lends_aggs;
+    const Place *const asked = place.block ? place.block->asks : NULL;
     const int   first = binder->n_named;
     binder->place.keeps_literals = false;
-    if (place.block) place.block->lends_aggs = place.allows_aggs && !place.in_agg;
+    if (place.block) place.block->asks = &place;
     TRY(binder->bind_query(binder, link->subselect->select_stmt, bound));      // it puts the place back
-    if (place.block) place.block->lends_aggs = lent;
+    if (place.block) place.block->asks = asked;
     binder->place = place;
     for (int i = first; i < binder->n_named; i++)
         if (binder->named[i].owner == place.block) binder->named[i].subquery = link->location;

@@ -216,7 +216,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_having, having_first, having_last;    // and its marks: from first to before last
     Mark                      *marks;
     int                        n_marks;
-    bool                       lends_aggs; // the clause of it that is bound may have aggregates within a subquery
+    const struct Place        *asks;       // where its subquery that is being bound stands; NULL: in FROM, or none is
     u64                       *sets;       // GROUPING SETS: masks of keys (bind_sets.c); none: one of all keys
     int                        n_sets;
     GroupingCall              *groupings;
@@ -376,6 +376,16 @@ struct Aggregate;
 weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                           const struct Aggregate *aggregate, AggKind *kind, Expr *args[2]);
 weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
+// An aggregate belongs to this query or to one around (named_owner), and is bound here:
+//
+//     begin_agg, the arguments; if again_for_owner the arguments again; end_agg
+//
+// Arguments that are joined to the rows of this query, a subquery say, are bound again as those of the owner's rows.
+typedef struct AggPlace { Place place; int first, n_marks, at; Block *owner; } AggPlace;
+weft_status begin_agg(Binder *binder, int at, AggPlace *agg);
+bool        again_for_owner(Binder *binder, AggPlace *agg, Expr *const *args, int n_args);
+// The owner may have one there, and it is not inside of another one.
+weft_status end_agg(Binder *binder, AggPlace *agg, Expr *const *args, int n_args);
 // An aggregate of OWNER, this query or one around; *OUT: its column.
 weft_status bind_add_agg(Binder *binder, Block *owner, const Agg *agg, const char *name, Expr **out);
 weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
