@@ -136,11 +136,20 @@ static bool has_offset(const FrameBound *bound)
 
 static int scale_of(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC ? type.scale : 0; }
 
-static i128 scaled_offset(const FrameBound *bound, int scale)
+// The offset in units of a key of SCALE.  Where it has more digits behind the point, no key lies between it and the
+// next unit, so that it is rounded towards the keys that are in range.  One that is too large has all in range.
+static i128 scaled_offset(const FrameBound *bound, int scale, bool is_start, bool descending)
 {
     const Type type = bound->offset.type;
+    const i128 offset = bound->offset.i;
+    i128       scaled;
     if (!has_offset(bound) || type.kind == TYPE_INTERVAL || type_is_float(type)) return 0;
-    return bound->offset.i * ten_to(scale - scale_of(type));
+    if (scale_of(type) > scale) {
+        const i128 unit = ten_to(scale_of(type) - scale);
+        const bool subtracts = (bound->edge == EDGE_PRECEDING) != descending, is_most = is_start == descending;
+        return offset / unit + (subtracts == is_most && offset % unit != 0);
+    }
+    return __builtin_mul_overflow(offset, ten_to(scale - scale_of(type)), &scaled) ? ten_to(38) : scaled;
 }
 
 static weft_status look_at_frame(WindowRun *w, const WindowFunc *func, FrameLook *look)
@@ -148,17 +157,15 @@ static weft_status look_at_frame(WindowRun *w, const WindowFunc *func, FrameLook
     const Frame *frame = &func->frame;
     View        *view;
     int          scale = 0;
-    *look = (FrameLook){ .frame = frame, .sorted = &w->sorted, .factor = 1 };
+    *look = (FrameLook){ .frame = frame, .sorted = &w->sorted };
     if (frame->unit == FRAME_RANGE && (has_offset(&frame->start) || has_offset(&frame->end))) {
         const SortKey *key = &w->order->keys[w->order->n_partition];
         TRY(view_of_key(w, key->column, &view));
         look->view = view, look->descending = key->descending, look->nulls_first = key->nulls_first;
         scale = scale_of(view->type);
-        if (has_offset(&frame->start)) scale = MAX_OF(scale, scale_of(frame->start.offset.type));
-        if (has_offset(&frame->end)) scale = MAX_OF(scale, scale_of(frame->end.offset.type));
-        look->factor = ten_to(scale - scale_of(view->type));
     }
-    look->start = scaled_offset(&frame->start, scale), look->end = scaled_offset(&frame->end, scale);
+    look->start = scaled_offset(&frame->start, scale, true, look->descending);
+    look->end = scaled_offset(&frame->end, scale, false, look->descending);
     return WEFT_OK;
 }
 

@@ -33,8 +33,7 @@ typedef struct FrameLook {             // a frame, with what it needs to know of
     const Sorted *sorted;
     const View   *view;                // RANGE with offsets: what it is ordered by
     bool          descending, nulls_first;
-    i128          factor;              // of the view's numbers, so that they have the offsets' scale
-    i128          start, end;          // the offsets: rows, groups or numbers of that scale
+    i128          start, end;          // the offsets: rows, groups or numbers of the view's scale
     bool          has_start_offset, has_end_offset;
 } FrameLook;
 

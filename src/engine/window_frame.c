@@ -126,10 +126,8 @@ static bool time_in_range(Type type, i64 number, i64 base, const Value *offset, 
 
 static i128 number_at(const FrameLook *look, u64 place)
 {
-    const u64  row = sorted_row(look->sorted, place);
-    const i128 number =
-        look->view->kind == VIEW_WIDE ? ((const i128 *)look->view->data)[row] : ((const i64 *)look->view->data)[row];
-    return number * look->factor;
+    const u64 row = sorted_row(look->sorted, place);
+    return look->view->kind == VIEW_WIDE ? ((const i128 *)look->view->data)[row] : ((const i64 *)look->view->data)[row];
 }
 
 // Whether the value at PLACE is on this side of BASE's value and the bound's offset.

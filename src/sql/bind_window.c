@@ -135,10 +135,8 @@ static weft_status coerce_range_offset(Binder *binder, Type type, Expr *offset, 
         return expr_coerce(binder->arena, offset, TYPE(BIGINT), offset->at, out, binder->err);
     if (type_is_float(type) && (offset->type.kind == TYPE_NULL || is_number(offset->type)))
         return expr_cast(binder->arena, offset, TYPE(DOUBLE), offset->at, out, binder->err);
-    if (is_decimal && (type_is_integer(offset->type) || takes_decimal)) {
-        if (type.kind != TYPE_NUMERIC || !takes_decimal || offset->type.scale <= type.scale) return WEFT_OK;
-        return refuse(binder, offset->at, "a RANGE offset with more digits than what it is added to");
-    }
+    if (is_decimal && offset->type.kind == TYPE_NULL) return bind_bare_numeric(binder, offset, offset->at, out);
+    if (is_decimal && (type_is_integer(offset->type) || takes_decimal)) return WEFT_OK;
     if (takes_interval || is_number(type))
         return fail(binder->err, WEFT_UNSUPPORTED, offset->at,
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type %s and offset type %s",

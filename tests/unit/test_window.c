@@ -183,7 +183,7 @@ static void start_trial(Trial *trial, u64 round)
     CHECK(!is_stopped);
     trial->keys = (View){ .kind = trial->rows.has_reals ? VIEW_FLOAT : VIEW_INT, .nulls = trial->rows.is_null,
                           .data = trial->rows.has_reals ? (void *)trial->rows.real : (void *)trial->rows.key };
-    trial->look = (FrameLook){ .frame = &trial->frame, .sorted = &trial->sorted, .view = &trial->keys, .factor = 1,
+    trial->look = (FrameLook){ .frame = &trial->frame, .sorted = &trial->sorted, .view = &trial->keys,
                                .descending = trial->rows.descending, .nulls_first = trial->rows.nulls_first,
                                .start = trial->frame.start.offset.i, .end = trial->frame.end.offset.i };
     if (trial->rows.has_reals && trial->frame.unit == FRAME_RANGE) trial->look.start = trial->look.end = 0;
