@@ -547,10 +547,10 @@ static weft_status compute_func(WindowRun *w, const WindowFunc *func, View *out)
     View          *arg, *n;
     TRY(view_of_key(w, func->arg, &arg));
     TRY(view_of_key(w, func->n, &n));
-    if (func->kind == WINDOW_STRING_AGG)
-        return window_join_texts(w->run, &w->sorted, arg, n, func->is_distinct, out);
     work.arg = arg, work.n = n;
     if (window_uses_frame(func->kind)) TRY(look_at_frame(w, func, &work.look));
+    if (func->kind == WINDOW_STRING_AGG)
+        return window_join_texts(w->run, &work.look, arg, n, func->is_distinct, out);
     if (func->kind == WINDOW_AGGREGATE) TRY(prepare_parts(w, &work, parts.n_parts));
     start_view(&work, out);
     work.kind = out->kind;

@@ -86,9 +86,9 @@ u64         tree_least(const MinTree *tree, const Stretches *frame);   // of no 
 
 // ---- texts joined (window_text.c) -----------------------------------------------------------------------------------
 
-// The VALUES of each partition that are not NULL, in the order of SORTED, each but the first behind its delimiter; the
-// same for all rows of a partition, NULL where it has no value.  IS_DISTINCT: of equal neighbours the first one counts.
-weft_status window_join_texts(QueryRun *run, const Sorted *sorted, const View *values, const View *delimiters,
+// The VALUES of each row's frame that are not NULL, in the order of its places, each but the first behind its
+// delimiter; NULL where it has no value.  IS_DISTINCT: of equal neighbours the first one counts.
+weft_status window_join_texts(QueryRun *run, const FrameLook *look, const View *values, const View *delimiters,
                               bool is_distinct, View *out);
 
 // ---- all of it (window.c) -------------------------------------------------------------------------------------------

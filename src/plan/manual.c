@@ -23,7 +23,7 @@ static const struct { const char *name, *usage, *gives, *about; } forms[] = {
       "the first value with this share up to it" },
     { "mode", "mode() within group (order by x)", "the type of x", "the most frequent value, the first of several" },
     { "string_agg", "string_agg(text, delimiter [order by x, ...])", "text",
-      "an aggregate: the texts of a group, joined" },
+      "an aggregate: the texts of a group or frame, joined" },
     { "format", "format(pattern, x, ...)", "text", "%s: as text, %I: as a name, %L: as a literal; %2$s, %-10s, %%" },
     { "num_nulls", "num_nulls(x, ...)", "integer", "how many are NULL" },
     { "num_nonnulls", "num_nonnulls(x, ...)", "integer", "how many are not" },

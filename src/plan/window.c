@@ -41,7 +41,7 @@ const WindowName *window_find(const char *name)
 bool window_uses_frame(WindowKind kind)
 {
     return kind == WINDOW_FIRST_VALUE || kind == WINDOW_LAST_VALUE || kind == WINDOW_NTH_VALUE ||
-           kind == WINDOW_AGGREGATE;
+           kind == WINDOW_AGGREGATE || kind == WINDOW_STRING_AGG;
 }
 
 // ---- frames ---------------------------------------------------------------------------------------------------------

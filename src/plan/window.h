@@ -20,7 +20,7 @@ typedef enum WindowKind {
     WINDOW_LAG, WINDOW_LEAD, WINDOW_FIRST_VALUE, WINDOW_LAST_VALUE, WINDOW_NTH_VALUE,
     WINDOW_AGGREGATE,                  // any aggregate, over the frame
     WINDOW_RANDOM,                     // a random number of the row's place and a seed: a double, or 64 bits
-    WINDOW_STRING_AGG                  // texts joined, of the whole partition: what string_agg is made of
+    WINDOW_STRING_AGG                  // texts of the frame, joined
 } WindowKind;
 
 typedef enum FrameUnit { FRAME_RANGE, FRAME_ROWS, FRAME_GROUPS } FrameUnit;

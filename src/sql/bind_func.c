@@ -148,6 +148,23 @@ static weft_status build_agg(Binder *binder, Block *block, const PgQuery__FuncCa
     return aggregate_build(aggregate, &builder, args, out);
 }
 
+weft_status bind_joined_args(Binder *binder, const PgQuery__FuncCall *call, Expr *args[2])
+{
+    char first[32], second[32];
+    if (call->func_variadic) return refuse(binder, call->location, "VARIADIC");
+    if (call->n_args != 2 || call->agg_star) return no_such_aggregate(binder, call, "string_agg");
+    for (int i = 0; i < 2; i++) {
+        TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+        TRY(bind_settle(binder, args[i], &args[i]));
+        TRY(bind_count(binder, args[i]));
+    }
+    if (args[0]->type.kind == TYPE_TEXT && args[1]->type.kind == TYPE_TEXT) return WEFT_OK;
+    fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function string_agg(%s, %s) does not exist",
+         type_name(args[0]->type, first), type_name(args[1]->type, second));
+    error_hint(binder->err, "A cast may make the types fit.");
+    return WEFT_UNDEFINED_FUNCTION;
+}
+
 // ---- the query that an aggregate belongs to -------------------------------------------------------------------------
 
 static weft_status no_agg_in(Binder *binder, const char *clause, int at)
@@ -359,7 +376,9 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
     if (!name || !schema || call->n_funcname > 2 || strcmp(schema, "pg_catalog") != 0)
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s does not exist",
                     name ? name : "?");
-    const bool has_over = call->over && (aggregate_find(name) || window_find(name) || function_is_name(name));
+    const bool is_joined = strcmp(name, "string_agg") == 0;
+    const bool has_over = call->over &&
+                          (is_joined || aggregate_find(name) || window_find(name) || function_is_name(name));
     if (has_over && binder->bind_window) return binder->bind_window(binder, call, name, out);
     if (has_over)
         return fail(binder->err, WEFT_WINDOWING_ERROR, call->location, "window functions are not allowed in %s",
@@ -368,7 +387,7 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
     if (aggregate) return bind_agg(binder, call, name, aggregate, out);
     const bool is_ordered = strcmp(name, "mode") == 0 || strncmp(name, "percentile_", 11) == 0;
     if (call->agg_within_group && binder->bind_ordered) return binder->bind_ordered(binder, call, name, out);
-    if (strcmp(name, "string_agg") == 0 && binder->bind_string_agg) return binder->bind_string_agg(binder, call, out);
+    if (is_joined && binder->bind_string_agg) return binder->bind_string_agg(binder, call, out);
     if (is_ordered && !call->agg_within_group && !call->over)
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location,
                     "WITHIN GROUP is required for ordered-set aggregate %s", name);

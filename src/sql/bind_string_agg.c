@@ -3,7 +3,8 @@
 // A window below the groups joins the texts of a group, and the group takes what any of its rows has:
 //
 //     string_agg(x, ',' order by y)     group by g
-//     window s = string_agg(x, ',') over (partition by g order by y), of the whole partition
+//     window s = string_agg(x, ',') over (partition by g order by y range between unbounded preceding and unbounded
+//         following)
 //     any(s)
 //
 // FILTER makes texts NULL, which are skipped.  DISTINCT orders by the text, so that equal ones are neighbours.  Each of
@@ -36,31 +37,6 @@ static bool same_joined(const JoinedText *a, const JoinedText *b)
             !expr_equal(a->order[k].expr, b->order[k].expr))
             return false;
     return true;
-}
-
-static weft_status check_call(Binder *binder, const PgQuery__FuncCall *call)
-{
-    const int at = call->location;
-    if (call->over) return refuse(binder, at, "string_agg with OVER");
-    if (call->func_variadic) return refuse(binder, at, "VARIADIC");
-    if (call->n_args == 2) return WEFT_OK;
-    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function string_agg with %zu argument%s does not exist",
-                call->n_args, call->n_args == 1 ? "" : "s");
-}
-
-static weft_status bind_texts(Binder *binder, const PgQuery__FuncCall *call, Expr *args[2])
-{
-    char first[32], second[32];
-    for (int i = 0; i < 2; i++) {
-        TRY(binder->bind_expr(binder, call->args[i], &args[i]));
-        TRY(bind_settle(binder, args[i], &args[i]));
-        TRY(bind_count(binder, args[i]));
-    }
-    if (args[0]->type.kind == TYPE_TEXT && args[1]->type.kind == TYPE_TEXT) return WEFT_OK;
-    fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function string_agg(%s, %s) does not exist",
-         type_name(args[0]->type, first), type_name(args[1]->type, second));
-    error_hint(binder->err, "A cast may make the types fit.");
-    return WEFT_UNDEFINED_FUNCTION;
 }
 
 static weft_status bind_joined_order(Binder *binder, const PgQuery__FuncCall *call, JoinedText *text)
@@ -112,7 +88,7 @@ static weft_status bind_joined_call(Binder *binder, const PgQuery__FuncCall *cal
     AggKind ignored = AGG_SUM;
     Expr   *args[2];
     *wanted = (JoinedText){ .is_distinct = call->agg_distinct, .at = call->location };
-    TRY(bind_texts(binder, call, args));
+    TRY(bind_joined_args(binder, call, args));
     wanted->value = args[0], wanted->delimiter = args[1];
     TRY(bind_joined_order(binder, call, wanted));
     if (wanted->is_distinct) TRY(order_by_text(binder, wanted));
@@ -135,7 +111,6 @@ weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr 
     Expr     **exprs;
     int        n;
     TRY(begin_agg(binder, call->location, &place));
-    TRY(check_call(binder, call));
     TRY(bind_joined_call(binder, call, &wanted));
     exprs = exprs_of(binder, &wanted, &n);
     if (again_for_owner(binder, &place, exprs, n)) {
@@ -179,6 +154,8 @@ static weft_status list_text(WindowList *list, const JoinedText *text)
     Binder  *binder = list->binder;
     SortKey *keys = arena_array(binder->arena, SortKey, text->n_order + 1);
     Expr    *value, *delimiter, *by;
+    Frame    frame = frame_default();
+    frame.end.edge = EDGE_LAST;
     TRY(rows_expr(binder, list->rows, text->value, &value));
     TRY(rows_expr(binder, list->rows, text->delimiter, &delimiter));
     for (int k = 0; k < text->n_order; k++) {
@@ -189,7 +166,7 @@ static weft_status list_text(WindowList *list, const JoinedText *text)
                               .column = rows_new_column(binder, list->rows, text->column),
                               .order = list_order(list, keys, text->n_order, 0), .arg = list_key(list, value),
                               .n = list_key(list, delimiter), .is_distinct = text->is_distinct,
-                              .frame = frame_default(), .name = "string_agg", .at = text->at };
+                              .frame = frame, .name = "string_agg", .at = text->at };
     *LIST_PUSH(binder->arena, list->windows->funcs, list->windows->n_funcs) = func;
     return WEFT_OK;
 }

@@ -406,6 +406,17 @@ static weft_status bind_window_agg(Binder *binder, Block *block, const PgQuery__
     return add_part_of(&parts, &agg, &value);
 }
 
+static weft_status bind_joined(Binder *binder, Block *block, const PgQuery__FuncCall *call, WindowFunc *func)
+{
+    AggKind ignored = AGG_SUM;
+    Expr   *args[2];
+    TRY(bind_joined_args(binder, call, args));
+    if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &ignored, &args[0]));
+    func->kind = WINDOW_STRING_AGG, func->type = TYPE(TEXT);
+    TRY(add_window_key(binder, block, args[0], &func->arg));
+    return add_window_key(binder, block, args[1], &func->n);
+}
+
 static Type type_of_window(WindowKind kind, const Expr *arg)
 {
     switch (kind) {
@@ -516,20 +527,22 @@ weft_status bind_window(Binder *binder, const PgQuery__FuncCall *call, const cha
     const Aggregate  *aggregate = aggregate_find(name);
     const WindowName *window = window_find(name);
     const Place       place = binder->place;
+    const bool        is_joined = strcmp(name, "string_agg") == 0;
     Block            *block = place.block;
     BoundWindow       over;
     WindowFunc        func = { .arg = -1, .n = -1, .name = arena_strdup(binder->arena, name), .at = call->location };
-    if (!aggregate && !window)
+    if (!aggregate && !window && !is_joined)
         return fail(binder->err, WEFT_WRONG_OBJECT, call->location,
                     "OVER specified, but %s is not a window function nor an aggregate function", name);
     TRY(check_place(binder, call));
-    TRY(refuse_options(binder, call, name, aggregate != NULL));
+    TRY(refuse_options(binder, call, name, aggregate || is_joined));
     binder->place.in_window = true;
     if (aggregate) TRY(bind_window_agg(binder, block, call, name, aggregate, &func));
+    if (is_joined) TRY(bind_joined(binder, block, call, &func));
     binder->place = place;
     TRY(bind_over(binder, block, call->over, &over));
     func.order = over.order, func.frame = over.frame;
-    if (aggregate) return add_func(binder, block, &func, out);
+    if (aggregate || is_joined) return add_func(binder, block, &func, out);
     binder->place.in_window = true;
     TRY(bind_plain(binder, block, call, window, &func, out));
     binder->place = place;

@@ -376,6 +376,8 @@ struct Aggregate;
 weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                           const struct Aggregate *aggregate, AggKind *kind, Expr *args[2]);
 weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
+// The text and the delimiter of string_agg.
+weft_status bind_joined_args(Binder *binder, const PgQuery__FuncCall *call, Expr *args[2]);
 // An aggregate belongs to this query or to one around (named_owner), and is bound here:
 //
 //     begin_agg, the arguments; if again_for_owner the arguments again; end_agg
