@@ -14,6 +14,13 @@ static bool same_agg(const Agg *a, const Agg *b)
     return a->kind == AGG_COUNT_ALL || expr_equal(a->arg, b->arg);
 }
 
+// A column of OWNER is named in this query and all those between.
+static void name_in_blocks(Binder *binder, const Block *owner, int column)
+{
+    for (Block *inner = binder->place.block; inner != owner; inner = inner->around)
+        columns_add(binder->arena, &inner->outer, column);
+}
+
 // The same aggregate twice is computed once.
 weft_status bind_add_agg(Binder *binder, Block *block, const Agg *agg, const char *name, Expr **out)
 {
@@ -29,8 +36,7 @@ weft_status bind_add_agg(Binder *binder, Block *block, const Agg *agg, const cha
         if (agg->arg) TRY(bind_count(binder, agg->arg));
     }
     *out = plan_column_expr(binder->plan, block->aggs[index].column, agg->at);
-    for (Block *inner = binder->place.block; inner != block; inner = inner->around)
-        columns_add(binder->arena, &inner->outer, (*out)->column);
+    name_in_blocks(binder, block, (*out)->column);
     return WEFT_OK;
 }
 
@@ -167,40 +173,53 @@ weft_status bind_joined_args(Binder *binder, const PgQuery__FuncCall *call, Expr
 
 // ---- the query that an aggregate belongs to -------------------------------------------------------------------------
 
-static weft_status no_agg_in(Binder *binder, const char *clause, int at)
+static weft_status none_in(Binder *binder, const char *what, const char *clause, int at)
 {
-    return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
+    return fail(binder->err, WEFT_GROUPING_ERROR, at, "%s are not allowed in %s", what,
                 clause ? clause : "this context");
 }
 
-weft_status bind_no_agg_here(Binder *binder, int at) { return no_agg_in(binder, binder->place.clause, at); }
+weft_status bind_no_agg_here(Binder *binder, int at)
+{
+    return none_in(binder, "aggregate functions", binder->place.clause, at);
+}
 
+// Aggregates of the block, and calls of grouping().
 static bool names_agg(const Block *block, const Expr *expr)
 {
     for (int a = 0; a < block->n_aggs && expr->kind == EXPR_COLUMN; a++)
         if (block->aggs[a].column == expr->column) return true;
+    for (int g = 0; g < block->n_groupings && expr->kind == EXPR_COLUMN; g++)
+        if (block->groupings[g].column == expr->column) return true;
     for (int i = 0; i < expr->n_args; i++)
         if (names_agg(block, expr->args[i])) return true;
     return false;
 }
 
-// Where the query's clause stands in which the aggregate is, by way of subqueries or not.
-static weft_status check_place(Binder *binder, const Place *place, int at)
+// PLACE: that of the call in the owner's clause, by way of subqueries or not.
+static weft_status check_place(Binder *binder, const AggPlace *agg, const Place *place)
 {
-    if (!place) return no_agg_in(binder, "FROM clause of their own query level", at);
-    if (!place->allows_aggs) return no_agg_in(binder, place->clause, at);
-    if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    if (!place) return none_in(binder, agg->what, "FROM clause of their own query level", agg->at);
+    if (!place->allows_aggs) return none_in(binder, agg->what, place->clause, agg->at);
+    if (place->in_agg)
+        return fail(binder->err, WEFT_GROUPING_ERROR, agg->at, "aggregate function calls cannot be nested");
+    return WEFT_OK;
+}
+
+static weft_status begin_call(Binder *binder, const char *what, int at, AggPlace *agg)
+{
+    Block *const block = binder->place.block;
+    *agg = (AggPlace){ .place = binder->place, .first = binder->n_named, .at = at, .what = what };
+    if (!block) return none_in(binder, what, binder->place.clause, at);
+    if (!block->around) TRY(check_place(binder, agg, &binder->place));
+    agg->n_marks = block->n_marks;
+    binder->place.in_agg = true;
     return WEFT_OK;
 }
 
 weft_status begin_agg(Binder *binder, int at, AggPlace *agg)
 {
-    Block *const block = binder->place.block;
-    if (!block) return bind_no_agg_here(binder, at);
-    if (!block->around) TRY(check_place(binder, &binder->place, at));
-    *agg = (AggPlace){ .place = binder->place, .first = binder->n_named, .n_marks = block->n_marks, .at = at };
-    binder->place.in_agg = true;
-    return WEFT_OK;
+    return begin_call(binder, "aggregate functions", at, agg);
 }
 
 bool again_for_owner(Binder *binder, AggPlace *agg, Expr *const *args, int n_args)
@@ -222,7 +241,7 @@ weft_status end_agg(Binder *binder, AggPlace *agg, Expr *const *args, int n_args
     const bool is_own = agg->owner == agg->place.block;
     binder->place = agg->place;
     named_in_agg(binder, agg->first, agg->owner);
-    TRY(check_place(binder, is_own ? &agg->place : agg->owner->asks, agg->at));
+    TRY(check_place(binder, agg, is_own ? &agg->place : agg->owner->asks));
     for (int i = 0; i < n_args; i++)
         if (args[i] && names_agg(agg->owner, args[i]))
             return fail(binder->err, WEFT_GROUPING_ERROR, agg->at, "aggregate function calls cannot be nested");
@@ -256,25 +275,31 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     return bind_add_agg(binder, place.owner, &agg, name, out);
 }
 
+static weft_status bind_grouping_args(Binder *binder, const PgQuery__GroupingFunc *call, GroupingCall *grouping)
+{
+    for (int i = 0; i < grouping->n_args; i++) {
+        TRY(binder->bind_expr(binder, call->args[i], &grouping->args[i]));
+        TRY(bind_settle(binder, grouping->args[i], &grouping->args[i]));
+    }
+    return WEFT_OK;
+}
+
+// What is no key among the arguments, bind_sets.c finds.
 weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out)
 {
-    const Place  place = binder->place;
-    const int    at = call->location, n = (int)call->n_args, first = binder->n_named;
+    const int    at = call->location, n = (int)call->n_args;
     GroupingCall grouping = { .n_args = n, .at = at, .args = arena_array(binder->arena, Expr *, n + 1) };
-    if (!place.allows_aggs || !place.block)
-        return fail(binder->err, WEFT_GROUPING_ERROR, at, "grouping operations are not allowed in %s",
-                    place.clause ? place.clause : "this context");
-    if (place.in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    AggPlace     place;
+    TRY(begin_call(binder, "grouping operations", at, &place));
     if (n > 31) return fail(binder->err, WEFT_TOO_MANY_COLUMNS, at, "GROUPING must have fewer than 32 arguments");
-    for (int i = 0; i < n; i++) {
-        TRY(binder->bind_expr(binder, call->args[i], &grouping.args[i]));
-        TRY(bind_settle(binder, grouping.args[i], &grouping.args[i]));
-    }
-    named_in_agg(binder, first, place.block);               // bind_sets.c says what is wrong with others than keys
+    TRY(bind_grouping_args(binder, call, &grouping));
+    if (again_for_owner(binder, &place, grouping.args, n)) TRY(bind_grouping_args(binder, call, &grouping));
+    TRY(end_agg(binder, &place, grouping.args, n));
     grouping.column = plan_add_column(binder->plan, TYPE(INTEGER), "grouping", NULL);
     columns_add(binder->arena, &binder->not_null, grouping.column);
-    *LIST_PUSH(binder->arena, place.block->groupings, place.block->n_groupings) = grouping;
+    *LIST_PUSH(binder->arena, place.owner->groupings, place.owner->n_groupings) = grouping;
     *out = plan_column_expr(binder->plan, grouping.column, at);
+    name_in_blocks(binder, place.owner, grouping.column);
     return WEFT_OK;
 }
 

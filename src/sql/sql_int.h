@@ -378,12 +378,17 @@ weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const c
 weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
 // The text and the delimiter of string_agg.
 weft_status bind_joined_args(Binder *binder, const PgQuery__FuncCall *call, Expr *args[2]);
-// An aggregate belongs to this query or to one around (named_owner), and is bound here:
+// An aggregate, or grouping(), belongs to this query or to one around (named_owner), and is bound here:
 //
 //     begin_agg, the arguments; if again_for_owner the arguments again; end_agg
 //
 // Arguments that are joined to the rows of this query, a subquery say, are bound again as those of the owner's rows.
-typedef struct AggPlace { Place place; int first, n_marks, at; Block *owner; } AggPlace;
+typedef struct AggPlace {
+    Place       place;
+    int         first, n_marks, at;
+    Block      *owner;
+    const char *what;                  // messages call it
+} AggPlace;
 weft_status begin_agg(Binder *binder, int at, AggPlace *agg);
 bool        again_for_owner(Binder *binder, AggPlace *agg, Expr *const *args, int n_args);
 // The owner may have one there, and it is not inside of another one.
