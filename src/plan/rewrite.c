@@ -3,7 +3,8 @@
 // Each one leaves a tree that means the same.  Their order matters: correlation goes first, since no other rewrite
 // knows of it; then names are dropped and unused columns go, so that all the others see less; outer joins become inner
 // before filters go down, since filters go further through inner joins; keys must be found before joins can be ordered;
-// what is stored is known once they are, and can be reduced.
+// what is stored is known once they are, and can be reduced.  Pairs that the host must look at are made of joins with
+// keys, and then unused columns go once more.
 // The end is plan_prove, so that the estimates are those of the final tree.
 
 #include "plan/rewrite.h"
@@ -27,6 +28,7 @@ static const Rewrite rewrites[] = {
     { "group early", rewrite_group_early, NULL },
     { "order joins", rewrite_order_joins, NULL },
     { "reduce by keys", rewrite_reduce, NULL },
+    { "pairs first", rewrite_pairs, NULL },
     { "prune columns", NULL, rewrite_prune },
     { "merge nodes", NULL, rewrite_merge },
     { "leave to the host", rewrite_host, NULL },

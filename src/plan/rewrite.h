@@ -126,6 +126,7 @@ weft_status rewrite_order_joins(Plan *plan, Node **root, Error *err);
 weft_status rewrite_reduce(Plan *plan, Node **root, Error *err);
 weft_status rewrite_prune(Plan *plan, Error *err);
 weft_status rewrite_merge(Plan *plan, Error *err);
+weft_status rewrite_pairs(Plan *plan, Node **root, Error *err);
 weft_status rewrite_host(Plan *plan, Node **root, Error *err);
 
 #endif

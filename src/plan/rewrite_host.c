@@ -130,8 +130,7 @@ static weft_status compute_for_join(HostRewrite *h, Node **slot)
     TRY(compute_for_side(h, join, 1));
     if (!any_needs_host(join->conditions, join->n_conditions)) return WEFT_OK;
     if (join->join != JOIN_INNER)
-        return fail(h->err, WEFT_UNSUPPORTED, join->conditions[0]->at,
-                    "a condition of an outer join that computes text of both sides is not supported yet");
+        return fail(h->err, WEFT_INTERNAL, join->conditions[0]->at, "a join was not made of its pairs");
     lift_conditions(h, slot);
     TRY(take_out_all(h, (*slot)->conditions, (*slot)->n_conditions));
     put_project(h, &(*slot)->inputs[0]);

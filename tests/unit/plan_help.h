@@ -798,6 +798,20 @@ static inline void interpret_sort(Interpreter *in, const Node *node, Rows *rows)
     }
 }
 
+// row_number() over (), which is all that rewrites make.
+static inline void interpret_numbers(Interpreter *in, const Node *node, Rows *rows)
+{
+    const Rows input = interpret(in, node->inputs[0]);
+    CHECK(node->windows->n_funcs == 1 && node->windows->funcs[0].kind == WINDOW_ROW_NUMBER && !node->n_keys);
+    CHECK_INT(node->n_out, input.n_out + 1);
+    for (int r = 0; r < input.n && !in->has_failed; r++) {
+        Value *row = arena_array(arena, Value, node->n_out);
+        if (input.n_out) memcpy(row, input.rows[r], sizeof *row * (size_t)input.n_out);
+        row[input.n_out] = (Value){ .type = TYPE(BIGINT), .i = r + 1 };
+        add_row(in, rows, row);
+    }
+}
+
 static inline void interpret_rows(Interpreter *in, const Node *node, Rows *rows)
 {
     if (node->kind == NODE_SHARED) {
@@ -843,6 +857,7 @@ static inline Rows interpret(Interpreter *in, const Node *node)
         case NODE_AGGREGATE: interpret_aggregate(in, node, &rows); break;
         case NODE_SET:       interpret_set(in, node, &rows); break;
         case NODE_SORT:      interpret_sort(in, node, &rows); break;
+        case NODE_WINDOW:    interpret_numbers(in, node, &rows); break;
         case NODE_VALUES:
             for (u64 r = 0; r < node->n_rows; r++) add_row(in, &rows, node->values + r * (u64)node->n_out);
             break;
