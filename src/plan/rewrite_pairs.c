@@ -36,25 +36,12 @@ static bool needs_pairs(const Plan *plan, const Node *join)
     return false;
 }
 
-// The rows of INPUT, and behind their columns a number.
-static Node *numbered(Plan *plan, Node *input)
-{
-    Windows *windows = arena_make(plan->arena, Windows);
-    windows->n_orders = windows->n_funcs = 1;
-    windows->orders = arena_array(plan->arena, WindowOrder, 1);
-    windows->funcs = arena_array(plan->arena, WindowFunc, 1);
-    windows->funcs[0] = (WindowFunc){ .kind = WINDOW_ROW_NUMBER, .type = TYPE(BIGINT), .arg = -1, .n = -1,
-                                      .column = plan_add_column(plan, TYPE(BIGINT), "number", NULL),
-                                      .frame = frame_default(), .name = "row_number", .at = -1 };
-    return plan_window(plan, input, NULL, 0, windows);
-}
-
 // Below a copy that is shared, since SIDE's columns are named above.
 static weft_status share_numbered(const Pairs *pairs, const Node *side, Shared **shared)
 {
     Node *copy;
     TRY(plan_clone(pairs->plan, side, plan_new_map(pairs->plan), &copy, pairs->err));
-    *shared = plan_share(pairs->plan, numbered(pairs->plan, copy), NULL);
+    *shared = plan_share(pairs->plan, plan_number_rows(pairs->plan, copy), NULL);
     (*shared)->is_kept = true;
     return WEFT_OK;
 }

@@ -92,6 +92,18 @@ Node *plan_window(Plan *plan, Node *input, Expr **keys, int n_keys, Windows *win
     return node;
 }
 
+Node *plan_number_rows(Plan *plan, Node *input)
+{
+    Windows *windows = arena_make(plan->arena, Windows);
+    windows->n_orders = windows->n_funcs = 1;
+    windows->orders = arena_array(plan->arena, WindowOrder, 1);
+    windows->funcs = arena_array(plan->arena, WindowFunc, 1);
+    windows->funcs[0] = (WindowFunc){ .kind = WINDOW_ROW_NUMBER, .type = TYPE(BIGINT), .arg = -1, .n = -1,
+                                      .column = plan_add_column(plan, TYPE(BIGINT), "number", NULL),
+                                      .frame = frame_default(), .name = "row_number", .at = -1 };
+    return plan_window(plan, input, NULL, 0, windows);
+}
+
 static bool order_is_same(const WindowOrder *a, const WindowOrder *b)
 {
     if (a->n_partition != b->n_partition || a->n_keys != b->n_keys) return false;

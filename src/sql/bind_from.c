@@ -7,18 +7,6 @@
 
 enum { ITEMS_MAX = 256, COLUMNS_MAX = 1 << 17 };
 
-typedef struct Join {
-    JoinKind kind;
-    Scope    left, right;
-    Node    *nodes[2];
-    Expr   **conditions;
-    int      n_conditions;
-    int      marks_first;              // those of the block from here on are ON's
-    Expr   **merged;                   // full join: what USING made, and
-    int     *merged_columns;           // the columns that stand for it
-    int      n_merged, n_merged_columns;
-} Join;
-
 static weft_status bind_item(Binder *binder, const ParseNode *node, Scope *scope, Node **out);
 
 // ---- items ----------------------------------------------------------------------------------------------------------
@@ -324,46 +312,6 @@ static weft_status merge_scopes(Binder *binder, const PgQuery__JoinExpr *expr, J
 
 // ---- joins ----------------------------------------------------------------------------------------------------------
 
-static bool uses_marks(const Block *block, int first, const Expr *expr)
-{
-    for (int i = first; i < block->n_marks; i++)
-        if (expr_has_column(expr, block->marks[i].column)) return true;
-    return false;
-}
-
-// Conditions with IN (subquery) are checked above the join, where both sides are there.
-static weft_status build_inner(Binder *binder, Join *join, Node **out)
-{
-    Block *block = binder->place.block;
-    Expr **waiting = NULL;
-    int    n_waiting = 0, n_kept = 0;
-    for (int i = 0; i < join->n_conditions; i++) {
-        if (uses_marks(block, join->marks_first, join->conditions[i]))
-            *LIST_PUSH(binder->arena, waiting, n_waiting) = join->conditions[i];
-        else join->conditions[n_kept++] = join->conditions[i];
-    }
-    *out = plan_join(binder->plan, JOIN_INNER, join->nodes[0], join->nodes[1], join->conditions, n_kept);
-    TRY(place_condition_marks(binder, block, join->marks_first, block->n_marks, waiting, &n_waiting, out));
-    *out = plan_filter(binder->plan, *out, waiting, n_waiting);
-    return WEFT_OK;
-}
-
-// A mark of an outer join's ON is joined to the side whose columns it uses.
-static weft_status place_on_side(Binder *binder, Join *join, Mark *mark)
-{
-    Block *block = binder->place.block;
-    if (mark->kind == MARK_RANDOM) return refuse(binder, mark->at, "random() in the condition of an outer join");
-    for (int side = 0; side < 2; side++) {
-        ColumnSet columns = { 0 }, used = { 0 };
-        node_columns(binder->arena, join->nodes[side], &columns);
-        columns_add_all(binder->arena, &columns, &block->outer);
-        mark_columns(binder->arena, mark, &used);
-        if (columns_is_subset(&used, &columns))
-            return place_side_mark(binder, block, mark, join->conditions, join->n_conditions, &join->nodes[side]);
-    }
-    return refuse(binder, mark->at, "a subquery over both sides of an outer join");
-}
-
 static Node *add_merged(Binder *binder, const Join *join, Node *node)
 {
     const int n_out = node->n_out + join->n_merged;
@@ -375,17 +323,6 @@ static Node *add_merged(Binder *binder, const Join *join, Node *node)
         exprs[i] = m < 0 ? plan_column_expr(binder->plan, columns[i], -1) : join->merged[m];
     }
     return plan_project(binder->plan, node, exprs, columns, n_out);
-}
-
-static weft_status build_outer(Binder *binder, Join *join, Node **out)
-{
-    Block *block = binder->place.block;
-    for (int i = join->marks_first; i < block->n_marks; i++) TRY(place_on_side(binder, join, &block->marks[i]));
-    for (int i = 0; i < join->n_conditions; i++)
-        TRY(bind_values_of_marks(binder, block, join->conditions[i], &join->conditions[i]));
-    *out = plan_join(binder->plan, join->kind, join->nodes[0], join->nodes[1], join->conditions, join->n_conditions);
-    if (join->n_merged) *out = add_merged(binder, join, *out);
-    return WEFT_OK;
 }
 
 // Notes which columns an outer join fills with NULLs.
@@ -449,7 +386,10 @@ static weft_status bind_join(Binder *binder, const PgQuery__JoinExpr *expr, Scop
     TRY(merge_scopes(binder, expr, join, scope));
     join->marks_first = binder->place.block->n_marks;
     TRY(bind_on(binder, expr->quals, join, scope));
-    return join->kind == JOIN_INNER ? build_inner(binder, join, out) : build_outer(binder, join, out);
+    if (join->kind == JOIN_INNER) return join_inner_on(binder, join, out);
+    TRY(join_outer_on(binder, join, out));
+    if (join->n_merged) *out = add_merged(binder, join, *out);
+    return WEFT_OK;
 }
 
 // ---- FROM -----------------------------------------------------------------------------------------------------------

@@ -428,6 +428,22 @@ weft_status place_marks(Binder *binder, Block *block, bool is_below, Node **node
 weft_status place_condition_marks(Binder *binder, Block *block, int first, int last, Expr **conditions,
                                   int *n_conditions, Node **node);
 
+// bind_on.c: joins with the conditions of ON, where subqueries may stand
+typedef struct Join {
+    JoinKind kind;
+    Scope    left, right;
+    Node    *nodes[2];
+    Expr   **conditions;
+    int      n_conditions;
+    int      marks_first;              // those of the block from here on are ON's
+    Expr   **merged;                   // full join: what USING made, and
+    int     *merged_columns;           // the columns that stand for it
+    int      n_merged, n_merged_columns;
+} Join;
+
+weft_status join_inner_on(Binder *binder, Join *join, Node **out);
+weft_status join_outer_on(Binder *binder, Join *join, Node **out);
+
 // bind_random.c: random numbers
 bool        bind_is_random(const char *name);
 weft_status bind_random(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);

@@ -875,8 +875,13 @@ TEST(in_subquery_and_groups)
     CHECK_FAILS("select b in (select a from u) from t group by a", "42803", "b in", "column \"t.b\" must appear");
     CHECK_FAILS("select sum(a) in (select 1) from t group by 1", "42803", "1",
                 "aggregate functions are not allowed in GROUP BY");
-    CHECK_REFUSED("select 1 from t left join u on t.a + u.a in (select 1)", "in (",
-                  "a subquery over both sides of an outer join");
+    CHECK_TREE("select 1 from t left join u on x = z and t.a + u.a in (select a from u v)",
+               "project[1](left[t.x = u.z](t, semi[t.a + u.a = v.a](u, project[v.a](v))))");
+    CHECK_TREE("select 1 from t right join u on not exists (select 1 from u v where v.a < t.a + u.a)",
+               "project[1](left[](u, filter[not mark](mark[](t, project[1](filter[v.a < t.a + u.a](v))))))");
+    CHECK_TREE("select 1 from t full join u on t.a + u.a in (select a from u v)",
+               "project[1](full[number = number](left[](t, semi[t.a + a = v.a]((null)#0, project[v.a](v))), projec"
+               "t[a, z, e, number]((null)#0))); #0: ?(u)");
 }
 
 // A join's right side names columns of its left side.
