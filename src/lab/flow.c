@@ -412,6 +412,7 @@ static weft_status check_parts(const char *list, Error *err)
 static void share_time(FlowLab *flow, double end_ms, int weight, int weight_left)
 {
     const double now_ms = time_now_ms(), share_ms = (end_ms - now_ms) * weight / weight_left;
+    flow->n_measured = 0;
     flow->half_ms = end_ms ? now_ms + share_ms / 2 : 0;
     flow->until_ms = end_ms ? now_ms + MAX_OF(share_ms, 1) : 0;
 }

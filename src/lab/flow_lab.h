@@ -36,6 +36,7 @@ typedef struct FlowLab {
     int     n_ways;                                         // of every part
     int     n_all;                                          // and those that only ping-pong has
     double  half_ms, until_ms;                              // of the part that runs: then one run each; then none
+    int     n_measured;                                     // of that part
     char    place[48];                                      // where ours ran last
 } FlowLab;
 

@@ -59,7 +59,9 @@ const char *flow_problem(Lab *lab, const Error *err)
 
 weft_status flow_measure(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err)
 {
-    TRY(flow_has_time(flow, err));
+    // However late a part begins, it has a figure.
+    if (flow->n_measured++ > 0)
+        TRY(flow_has_time(flow, err));
     for (int run = 0; run < flow->n_runs; run++) {
         FlowFigures once = { 0 };
         if (run > 0 && flow->half_ms && time_now_ms() > flow->half_ms)
