@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -54,6 +55,17 @@ static inline void test_enlist(const char *name, void (*body)(void **))
         test_enlist(#name, test_##name);                                                 \
     }                                                                                    \
     static void test_##name(void **state_ __attribute__((unused)))
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+
+// That the process has worked.  A check of how fast something is looks at this and not at a clock, which goes on while
+// other programs have the cores.
+static inline double test_cpu_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
 
 // ---- checks ---------------------------------------------------------------------------------------------------------
 

@@ -80,13 +80,6 @@ static weft_status end_job(Job *job)
     return status;
 }
 
-static double cpu_ms(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
-}
-
 // ---- cancel ---------------------------------------------------------------------------------------------------------
 
 enum {
@@ -100,10 +93,10 @@ static double cancel_at(const char *sql, double at_ms, weft_status *status)
 {
     Job *job = start_job(session, sql);
     wait_for(job, at_ms);
-    double at = time_now_ms(), cpu_at = cpu_ms();
+    double at = time_now_ms(), cpu_at = test_cpu_ms();
     weft_cancel(session);
     pthread_join(job->thread, NULL);
-    double took = MIN_OF(cpu_ms() - cpu_at, job->end_ms - at);
+    double took = MIN_OF(test_cpu_ms() - cpu_at, job->end_ms - at);
     *status = job->status;
     CHECK((job->status == WEFT_OK) == (job->result != NULL));
     if (job->status == WEFT_QUERY_CANCELED)
@@ -1154,9 +1147,9 @@ TEST(many_columns_of_one_name_after_cleaning_stay_apart)
             length += snprintf(names[i] + length, sizeof(names[i]) - (size_t)length, "%s", i >> bit & 1 ? "+" : "-");
         pointers[i] = names[i];
     }
-    double begin = cpu_ms();
+    double begin = test_cpu_ms();
     check_names(pointers, N, 1);
-    CHECK(cpu_ms() - begin < (IS_SLOW ? 60000 : 6000));
+    CHECK(test_cpu_ms() - begin < (IS_SLOW ? 60000 : 6000));
     close_db();
 }
 
