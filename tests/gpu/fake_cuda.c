@@ -23,12 +23,13 @@
 // in contexts that are made later, too, until fake_cuda_fail is called again.  WEFT_FAKE_CUDA_REGISTER says how memory
 // can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with the flag
 // where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.
-// fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every third question
-// for an event so many microseconds, fake_cuda_entering_takes(200) the next thread that never had a context so many
-// milliseconds to get one, fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps
-// its stream at work before it; both end with fake_cuda_go_on.  fake_cuda_has_come() says whether that launch has come.
-// WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was
-// made so far, by whomever; fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are
+// fake_nvrtc_takes(200) makes each compile take so many milliseconds, a quick one a twentieth; fake_nvrtc_takes(0) ends
+// those that run.  fake_cuda_asking_takes(200) has every third question for an event take so many microseconds,
+// fake_cuda_entering_takes(200) the next thread that never had a context so many milliseconds to get one,
+// fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps its stream at work before
+// it; both end with fake_cuda_go_on.  fake_cuda_has_come() says whether that launch has come. WEFT_FAKE_NVRTC_LOG is
+// what a compile leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by
+// whomever; fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are
 // two GPUs of compute capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and
 // WEFT_FAKE_CUDA_MEMORY (bytes) say; WEFT_FAKE_CUDA_VERSION (12990) is the driver's and the compiler's.
 // WEFT_FAKE_CUDA_IDLE=ROWS,US has a launch over a chunk of more rows do nothing for so many microseconds, one launch
@@ -1398,9 +1399,10 @@ static void take_down(void)
 
 __attribute__((constructor)) static void begin(void) { atexit(take_down); }
 
+// Until it is told that compiles take no time.
 static void spend_time(int ms)
 {
-    for (int i = 0; i < ms; i++) {
+    for (int i = 0; i < ms && compile_ms; i++) {
         usleep(1000);
         if (i == ms / 2) atexit(take_down);
         if (is_taken_down) abort();
@@ -1445,7 +1447,7 @@ DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *co
         memcpy((char *)program + NEAR_AT, digits, 8);
     }
     keep_text((const char *)program + strlen(CODE_HEAD), n_options, options);
-    spend_time(is_quick ? compile_ms / 2 : compile_ms);
+    spend_time(is_quick ? compile_ms / 20 : compile_ms);
     ENTER(is_quick ? "nvrtcCompileProgram, quick" : "nvrtcCompileProgram");
     LEAVE(0);
 }
