@@ -9,7 +9,7 @@
 
 #include "help.h"
 
-enum { N_TIMES = 30, ASK_US = 5000, SECONDS_MOST = 10, ENTER_MS = 500, STAYS = 700 };
+enum { N_TIMES = 30, ASK_US = 5000, SECONDS_MOST = 60, ENTER_MS = 500, STAYS = 700 };
 
 static void (*asking_takes)(int us), (*entering_takes)(int ms);
 static void (*fail_at)(const char *call, int nth, int result);

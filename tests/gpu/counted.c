@@ -24,7 +24,7 @@ enum {
     STREAMED_CHUNKS = 16,
     STREAMED_ROWS = 120000
 };
-enum { N_AT_ONCE = 8, TRIES = 10 };
+enum { N_AT_ONCE = 8, TRIES = 100 };
 
 typedef struct Counts { int launches, allocations, waits; size_t bytes, bytes_back; } Counts;
 

@@ -31,7 +31,7 @@ enum {
     CHECKED_STEP = 12,
     CHUNK_ROWS = 1000,
     N_CHUNKS = 800,                    // for each a query has more than 500 bytes of arguments
-    ROUNDS_MOST = 10,
+    ROUNDS_MOST = 40,
     RUN_MOST = 3,                      // launches of the first query and of one run with one body; more runs have more
     COMPILE_MS = 20
 };

@@ -8,7 +8,7 @@
 
 #include "help.h"
 
-enum { N_ROWS = 960000, N_TIMES = 5, ASK_US = 3000, PAUSE_US = 10000 };
+enum { N_ROWS = 960000, N_TIMES = 5, TIMES_MOST = 60, ASK_US = 3000, PAUSE_US = 10000 };
 
 static char folder[] = "/tmp/weft-turns.XXXXXX", rows[64];
 
@@ -64,7 +64,8 @@ int main(void)
     must(other, "set device = cuda");
     must(other, "select sum(a) from u");                    // its code is there
     asking_takes(ASK_US);
-    for (int i = 0; i < N_TIMES; i++) n_first += meet(one, other);
+    // On a busy machine the long one may be over before the short one begins.
+    for (int i = 0; i < N_TIMES || (i < TIMES_MOST && !n_first); i++) n_first += meet(one, other);
     check(n_first > 0, "a short scan need not wait for the end of a long one", "it did, every time");
     weft_disconnect(one);
     weft_disconnect(other);

@@ -489,7 +489,7 @@ TEST(members_may_leave_a_cube_over_joins)
 static void wait_for_rider(void)
 {
     int n_riders = 0;
-    for (double end = time_now_ms() + 20000; !n_riders && time_now_ms() < end; usleep(1000)) {
+    for (double end = time_now_ms() + 60000; !n_riders && time_now_ms() < end; usleep(1000)) {
         Arena        *arena = arena_new(NULL, "riders");
         DeviceFigures figures;
         db->cpu->list(db->cpu, arena, &figures);
