@@ -24,11 +24,17 @@ void prepared_free_all(weft_session *session)
     }
 }
 
+// A numeric without a precision has the digits of its value; of NULL it has none behind the point.
+static Type type_of_null(Type type)
+{
+    return type_is_free_numeric(type) ? (Type){ TYPE_NUMERIC, 38, 0 } : type;
+}
+
 Value *prepared_nulls(Arena *arena, const Type *types, int n_types, int n_params)
 {
     Value *params = arena_array(arena, Value, n_params + 1);
     for (int i = 0; i < n_params; i++)
-        params[i] = (Value){ .type = i < n_types ? types[i] : TYPE(NULL), .is_null = true };
+        params[i] = (Value){ .type = i < n_types ? type_of_null(types[i]) : TYPE(NULL), .is_null = true };
     return params;
 }
 
@@ -101,6 +107,36 @@ static Value open_value(Execution *ex, const Value *argument)
     return open;
 }
 
+static weft_status cast_value(Execution *ex, const Value *argument, Type type, int at, Value *value)
+{
+    const EvalContext context = { .arena = ex->arena };
+    Expr             *expr = expr_const(ex->arena, *argument, at);
+    TRY(expr_cast(ex->arena, expr, type, at, &expr, ex->err));
+    TRY(expr_eval(expr, &context, value, ex->err));
+    value->type = type;
+    return WEFT_OK;
+}
+
+// For a parameter of type numeric without a precision: no digit of the argument is lost.
+static weft_status free_value(Execution *ex, const Value *argument, int at, Value *value)
+{
+    const Type  type = argument->type;
+    weft_status status = WEFT_OK;
+    Error       local;
+    error_clear(&local);
+    *value = *argument;
+    if (argument->is_null) return cast_value(ex, argument, type_of_null(TYPE_OF_FREE_NUMERIC), at, value);
+    if (type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC) return WEFT_OK;
+    if (type_is_float(type)) status = value_free_of_float(argument->f, type.kind == TYPE_REAL, value, &local);
+    else if (type.kind == TYPE_NULL || type.kind == TYPE_TEXT)
+        status = value_parse_free(argument->text.bytes, argument->text.length, value, &local);
+    else return cast_value(ex, argument, (Type){ TYPE_NUMERIC, 38, 0 }, at, value);
+    if (!status) return WEFT_OK;
+    fail(ex->err, status, at, "%s", local.message);
+    if (local.hint[0]) error_hint(ex->err, "%s", local.hint);
+    return status;
+}
+
 weft_status prepared_values(Execution *ex, const Prepared *prepared, const Value *arguments, int n_arguments, int at,
                             Value **values)
 {
@@ -109,15 +145,10 @@ weft_status prepared_values(Execution *ex, const Prepared *prepared, const Value
         return fail(ex->err, WEFT_SYNTAX_ERROR, at, "wrong number of parameters for prepared statement \"%s\"",
                     prepared->name);
     for (int i = 0; i < n_arguments; i++) {
-        const EvalContext context = { .arena = ex->arena };
-        Expr             *expr = expr_const(ex->arena, arguments[i], at);
-        if (i >= prepared->n_types || prepared->types[i].kind == TYPE_NULL) {
-            (*values)[i] = open_value(ex, &arguments[i]);
-            continue;
-        }
-        TRY(expr_cast(ex->arena, expr, prepared->types[i], at, &expr, ex->err));
-        TRY(expr_eval(expr, &context, &(*values)[i], ex->err));
-        (*values)[i].type = prepared->types[i];
+        const Type type = i < prepared->n_types ? prepared->types[i] : TYPE(NULL);
+        if (type.kind == TYPE_NULL) (*values)[i] = open_value(ex, &arguments[i]);
+        else if (type_is_free_numeric(type)) TRY(free_value(ex, &arguments[i], at, &(*values)[i]));
+        else TRY(cast_value(ex, &arguments[i], type, at, &(*values)[i]));
     }
     return WEFT_OK;
 }

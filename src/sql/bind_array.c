@@ -104,7 +104,8 @@ static weft_status bind_cast_array(Binder *binder, const PgQuery__TypeCast *cast
     name.n_array_bounds = 0;
     one.type_name = &name;
     for (int i = 0; i < elements->n; i++) TRY(bind_cast(binder, &one, elements->list[i], &elements->list[i]));
-    return WEFT_OK;
+    if (!elements->n) return WEFT_OK;                       // numerics have one scale: that of the longest
+    return expr_unify(binder->arena, elements->list, elements->n, 1, "ARRAY", cast->location, binder->err);
 }
 
 static weft_status bind_elements(Binder *binder, const ParseNode *node, Elements *elements, bool *is_null)

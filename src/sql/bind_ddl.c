@@ -50,7 +50,6 @@ static weft_status bind_column_def(Binder *binder, const PgQuery__ColumnDef *col
     if (detail.type.kind == TYPE_INTERVAL && column->type_name->n_typmods)
         return refuse(binder, column->type_name->location, "a column of an interval with fields or a precision");
     if (detail.type.kind == TYPE_INTERVAL) detail.type = TYPE_OF_STORED_INTERVAL;
-    if (detail.is_bare) detail.type = TYPE_OF_FREE_NUMERIC;
     def->name = arena_strdup(binder->arena, column->colname);
     def->type = detail.type;
     return bind_constraints(binder, column, def);

@@ -53,10 +53,11 @@ static bool modifier(const PgQuery__TypeName *name, size_t i, int *value)
 
 static weft_status bind_decimal(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out)
 {
-    int precision = 18, scale = 3;
+    int precision = 0, scale = 0;
     out->is_bare = name->n_typmods == 0;
-    if (name->n_typmods == 1) scale = 0;
-    if (name->n_typmods > 2 || (name->n_typmods > 0 && !modifier(name, 0, &precision)) ||
+    out->type = TYPE_OF_FREE_NUMERIC;
+    if (out->is_bare) return WEFT_OK;
+    if (name->n_typmods > 2 || !modifier(name, 0, &precision) ||
         (name->n_typmods > 1 && !modifier(name, 1, &scale)))
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of numeric");
     if (precision > NUMERIC_MOST && precision <= 1000) {

@@ -335,7 +335,8 @@ Expr      **term_stored_all(Binder *binder, Expr *const *exprs, int n_exprs);   
 // The columns of NODE that EXPRS are, by a project where they are not just that.  NAMES: for new columns.
 Node       *term_project(Binder *binder, Node *node, Expr **exprs, const char *const *names, int n_exprs);
 
-// bind_type.c: the type that a name stands for.  HAS_LENGTH: varchar(n), char(n); IS_BARE: numeric without precision.
+// bind_type.c: the type that a name stands for.  HAS_LENGTH: varchar(n), char(n); IS_BARE: numeric without a
+// precision, TYPE_OF_FREE_NUMERIC.
 typedef struct TypeDetail { Type type; bool has_length, is_bare; } TypeDetail;
 weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out);
 // To numeric without a precision (bind_numeric.c).

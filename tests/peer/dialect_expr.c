@@ -127,6 +127,13 @@ static Tree *draw_short_text(Names *names)
     return leaf(names, TYPE_TEXT, one_of(names->rng, TEXTS, COUNT_OF(TEXTS)));
 }
 
+static Tree *draw_array(Names *names)
+{
+    static const char *const ARRAYS[] = { "'{1.5,2,3.25}'::numeric[]", "'{0,-2.25,1e1}'::numeric[]",
+                                          "'{7,null,0.005}'::numeric[]", "array[1.5,2,99.999]::numeric[]" };
+    return leaf(names, TYPE_NUMERIC, one_of(names->rng, ARRAYS, COUNT_OF(ARRAYS)));
+}
+
 // Few bits: their sums, and the sums of their squares, are the same in every order.
 static Tree *draw_friendly(Names *names)
 {
@@ -195,6 +202,7 @@ static Tree *draw_argument(Names *names, char letter, TreeType whole, int depth)
     case 'E': return draw_regex(names);
     case 'S': return draw_short_text(names);
     case 'G': return draw_friendly(names);
+    case 'A': return draw_array(names);
     case 'N': return draw_number_for_text(names, depth);
     default: abort();
     }
