@@ -421,9 +421,7 @@ static weft_status run_create_view(Execution *ex, const Statement *statement)
         const Type type = statement->columns[i].type;
         char       name[32];
         view.columns[i] = statement->columns[i].name;
-        // Whether a numeric of 38 digits was declared as such is not known here.
-        view.types[i] = arena_strdup(ex->arena, type.kind == TYPE_NUMERIC ? type_name(type, name)
-                                                                          : type_whole_name(type, name));
+        view.types[i] = arena_strdup(ex->arena, type_whole_name(type, name));
     }
     for (int i = 0; i < view.n_uses; i++)                   // OR REPLACE of a view by one that reads itself
         if (strcmp(view.uses[i], view.name) == 0)

@@ -81,6 +81,16 @@ bool expr_is_const(const Expr *expr)
     return expr->kind == EXPR_CONST;
 }
 
+bool expr_is_declared(const Expr *expr)
+{
+    const bool is_case = expr->kind == EXPR_CASE;
+    if (expr->is_declared || (!is_case && (expr->kind != EXPR_CALL || expr->op != OP_COALESCE)))
+        return expr->is_declared;
+    for (int i = is_case; i < expr->n_args; i += 1 + (is_case && i + 2 < expr->n_args))
+        if (!expr_is_declared(expr->args[i])) return false;
+    return true;
+}
+
 bool expr_is_untyped(const Expr *expr)
 {
     return expr->type.kind == TYPE_NULL;

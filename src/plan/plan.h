@@ -81,6 +81,7 @@ struct Expr {
     int      column;
     int      param;
     int      depth, size;              // height, and nodes counted with repetition; 0 in a leaf made by hand
+    bool     is_declared;              // a column or a cast whose numeric(p,s) the user wrote (expr_is_declared)
 };
 
 typedef enum AggKind {
@@ -126,6 +127,9 @@ weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err);
 
 bool expr_equal(const Expr *a, const Expr *b);
 bool expr_is_const(const Expr *expr);
+// Whether EXPR's precision and scale are what a declared column or a cast says; else they are only the digits that its
+// values have.  CASE and COALESCE keep what all their results have, as in PostgreSQL.
+bool expr_is_declared(const Expr *expr);
 bool expr_is_never(const Expr *condition);                                      // a constant that is not true
 bool expr_can_fail(const Expr *expr);  // evaluation may raise an error, judged without ranges
 int expr_depth_limit(void);            // deepest tree that constructors accept: else TOO_COMPLEX
@@ -231,6 +235,7 @@ typedef struct PlanColumn {
     double      typical;               // a sum's or a count's mean, estimated; 0: not known
     const Table *table;                // of a stored column; NULL: it is another
     int         place;                 // in the table
+    bool        is_declared;           // its numeric(p,s) is (expr_is_declared)
     const char *name;                  // for people, and for the result
     const char *qualifier;             // the alias of its table; NULL: it has none
     const Expr *value;                 // what PROJECT or a group key computes; NULL: a stored column, or

@@ -39,7 +39,9 @@ int plan_add_param(Plan *plan, Type type, Node *subplan, int at)
 
 Expr *plan_column_expr(const Plan *plan, int column, int at)
 {
-    return expr_column(plan->arena, column, plan->columns[column].type, at);
+    Expr *expr = expr_column(plan->arena, column, plan->columns[column].type, at);
+    expr->is_declared = plan->columns[column].is_declared;
+    return expr;
 }
 
 Expr *plan_column_expr_in(Arena *arena, const Plan *plan, int column)
@@ -83,7 +85,8 @@ Node *plan_scan(Plan *plan, const Table *table, const char *alias, int at)
         PlanColumn   *column = &columns[c];                // zeroed
         const Column *of = &table->columns[c];
         column->type = of->type, column->range = range_of_type(of->type), column->n_distinct = 1;
-        column->table = table, column->place = c, column->name = of->name, column->qualifier = qualifier;
+        column->table = table, column->place = c, column->is_declared = !of->is_free;
+        column->name = of->name, column->qualifier = qualifier;
         node->table_columns[c] = c;
         node->out[c] = (int)(column - plan->columns);
     }
@@ -190,6 +193,7 @@ Node *plan_reference(Plan *plan, Shared *shared, const char *alias, int at)
     for (int c = 0; c < node->n_out; c++) {
         const PlanColumn column = plan->columns[shared->root->out[c]];     // a copy: the list may move
         node->out[c] = plan_add_column(plan, column.type, column.name, alias);
+        plan->columns[node->out[c]].is_declared = column.is_declared;
     }
     shared->n_uses++;
     return node;
@@ -213,6 +217,7 @@ Node *plan_last_round(Plan *plan, const Node *repeat, const char *alias, int at)
     for (int c = 0; c < node->n_out; c++) {
         const PlanColumn column = plan->columns[repeat->out[c]];           // a copy: the list may move
         node->out[c] = plan_add_column(plan, column.type, column.name, alias);
+        plan->columns[node->out[c]].is_declared = column.is_declared;
     }
     return node;
 }

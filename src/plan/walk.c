@@ -88,6 +88,7 @@ int plan_copy_column(Plan *plan, int column)
     const PlanColumn from = plan->columns[column];                     // a copy: the list may move
     const int        copy = plan_add_column(plan, from.type, from.name, from.qualifier);
     plan->columns[copy].value = from.value, plan->columns[copy].agg = from.agg;
+    plan->columns[copy].is_declared = from.is_declared;
     return copy;
 }
 

@@ -11,11 +11,14 @@ void bind_outputs(Binder *binder, Plan *plan, Expr **exprs, const char **names, 
 
 // ---- CREATE TABLE AS ------------------------------------------------------------------------------------------------
 
-// What can be stored.  Sums, quotients and other numbers that say no precision have each their own digits behind the
-// point.
-static Type stored_type(Type type)
+static bool has_scale(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC; }
+
+// What can be stored.  Constants, sums, quotients and other numbers for which nobody wrote a precision become a numeric
+// without one, so that what comes in later keeps its digits.
+static Type stored_type(const Expr *expr)
 {
-    if (type.kind == TYPE_NUMERIC && type.precision >= 38) return TYPE_OF_FREE_NUMERIC;
+    const Type type = expr->type;
+    if (has_scale(type) && !type_is_stored_interval(type) && !expr_is_declared(expr)) return TYPE_OF_FREE_NUMERIC;
     if (type.kind == TYPE_NULL) return TYPE(TEXT);
     if (type.kind == TYPE_INTERVAL) return TYPE_OF_STORED_INTERVAL;
     if (type.kind == TYPE_TIMESTAMPTZ) return TYPE(TIMESTAMPTZ);        // the zone is the session's, not the table's
@@ -35,6 +38,14 @@ static weft_status check_into(Binder *binder, const PgQuery__IntoClause *into)
     return WEFT_OK;
 }
 
+// As the engine stores numbers of a numeric without a precision: quotients row by row, others at their scale.
+static weft_status widen_free(Binder *binder, Expr *expr, Expr **out)
+{
+    *out = expr;
+    if (type_is_quotient(expr->type)) return WEFT_OK;
+    return expr_cast(binder->arena, expr, (Type){ TYPE_NUMERIC, 38, expr->type.scale }, -1, out, binder->err);
+}
+
 // The columns of the table, and of the plan, which gives them with the types that are stored.
 static weft_status make_columns(Binder *binder, const PgQuery__IntoClause *into, Statement *statement)
 {
@@ -49,9 +60,9 @@ static weft_status make_columns(Binder *binder, const PgQuery__IntoClause *into,
     for (int i = 0; i < plan->n_visible; i++) {
         ColumnDef *def = LIST_PUSH(binder->arena, statement->columns, statement->n_columns);
         Expr      *expr = plan_column_expr(plan, plan->root->out[i], -1);
-        *def = (ColumnDef){ .name = names[i], .type = stored_type(expr->type) };
+        *def = (ColumnDef){ .name = names[i], .type = stored_type(expr) };
         if (expr->type.kind == TYPE_INTERVAL) TRY(term_stored(binder, expr, &exprs[i]));
-        else if (type_is_free_numeric(def->type)) exprs[i] = expr;
+        else if (type_is_free_numeric(def->type)) TRY(widen_free(binder, expr, &exprs[i]));
         else TRY(expr_cast(binder->arena, expr, def->type, -1, &exprs[i], binder->err));
     }
     bind_outputs(binder, plan, exprs, names, plan->n_visible);
@@ -115,9 +126,11 @@ weft_status bind_view_query(Binder *binder, const PgQuery__RangeVar *name, const
     TRY(bind_column_names(binder, "view", statement->name, aliases, n_aliases, plan->names, plan->n_visible,
                           statement->at));
     for (int i = 0; i < plan->n_visible; i++) {
-        const Type type = plan->columns[plan->root->out[i]].type;
+        const PlanColumn *column = &plan->columns[plan->root->out[i]];
+        const bool        is_free = has_scale(column->type) && !type_is_stored_interval(column->type) &&
+                             !column->is_declared && !statement->is_continuous;
         *LIST_PUSH(binder->arena, statement->columns, statement->n_columns) =
-            (ColumnDef){ .name = plan->names[i], .type = type };
+            (ColumnDef){ .name = plan->names[i], .type = is_free ? TYPE_OF_FREE_NUMERIC : column->type };
         for (int j = 0; j < i; j++)
             if (strcmp(plan->names[i], plan->names[j]) == 0)
                 return fail(binder->err, WEFT_DUPLICATE_COLUMN, statement->at,

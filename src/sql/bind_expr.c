@@ -263,7 +263,9 @@ static weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr 
     TRY(bind_expr(binder, expr->rexpr, &b));
     TRY(bind_call(binder, OP_EQ, a, b, expr->location, &equal));
     Expr *args[3] = { equal, term_null(binder, expr->location), a };
-    return expr_case(binder->arena, args, 3, expr->location, out, binder->err);
+    TRY(expr_case(binder->arena, args, 3, expr->location, out, binder->err));
+    (*out)->is_declared = expr_is_declared(a);
+    return WEFT_OK;
 }
 
 static weft_status bind_a_expr(Binder *binder, const PgQuery__AExpr *expr, Expr **out)

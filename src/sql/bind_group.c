@@ -315,6 +315,7 @@ static int add_key_column(Binder *binder, const Expr *key)
     const PlanColumn *own = key->kind == EXPR_COLUMN ? &binder->plan->columns[key->column] : NULL;
     const int column = plan_add_column(binder->plan, key->type, own ? own->name : "key", own ? own->qualifier : NULL);
     if (term_is_not_null(binder, key)) columns_add(binder->arena, &binder->not_null, column);
+    binder->plan->columns[column].is_declared = expr_is_declared(key);
     return column;
 }
 
@@ -380,6 +381,7 @@ static weft_status add_set_columns(Binder *binder, Block *block)
         block->key_columns[k] = block->key_lengths[k] =
             plan_add_column(binder->plan, is_interval ? TYPE(BIGINT) : block->keys[k]->type, own ? own->name : "key",
                             own ? own->qualifier : NULL);
+        binder->plan->columns[block->key_columns[k]].is_declared = expr_is_declared(block->keys[k]);
     }
     for (int k = 0; k < block->n_keys; k++)
         if (block->keys[k]->type.kind == TYPE_INTERVAL) TRY(add_interval_of_set(binder, block, k));

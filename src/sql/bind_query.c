@@ -210,6 +210,13 @@ static weft_status evaluate_column(Binder *binder, const Rows *rows, int column,
     return WEFT_OK;
 }
 
+static bool are_declared(const Rows *rows, int column)
+{
+    for (int r = 0; r < rows->n_rows; r++)
+        if (!expr_is_declared(rows->exprs[r * rows->n_columns + column])) return false;
+    return true;
+}
+
 static weft_status bind_values_column(Binder *binder, Block *block, Rows *rows, int c, Value *values, int *column)
 {
     const char *name = arena_printf(binder->arena, "column%d", c + 1);
@@ -223,6 +230,7 @@ static weft_status bind_values_column(Binder *binder, Block *block, Rows *rows, 
     const Expr *first = rows->exprs[c];
     *column = plan_add_column(binder->plan, first->type, name, NULL);
     if (is_interval) columns_add(binder->arena, &binder->intervals, *column);
+    binder->plan->columns[*column].is_declared = are_declared(rows, c);
     TRY(term_of_column(binder, *column, first->at, &output));
     TRY(add_output(binder, block, output, name));
     TRY(evaluate_column(binder, rows, c, values, &has_null));

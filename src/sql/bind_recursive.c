@@ -114,31 +114,14 @@ enum { TRIES = 3 };
 
 static bool is_exact_number(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC; }
 
-// A column of a table with a precision, or a cast to one: its type stays.
-static bool is_declared(const Binder *binder, const PgQuery__SelectStmt *stmt, const Bound *bound, int i)
-{
-    const bool       is_listed = stmt->n_target_list == (size_t)bound->n_columns;
-    const ParseNode *node = is_listed ? stmt->target_list[i]->res_target->val : NULL;
-    const Expr      *expr = bound->exprs[i];
-    if (node && node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST)
-        return node->type_cast->type_name && node->type_cast->type_name->n_typmods > 0;
-    for (int depth = 0; expr && expr->kind == EXPR_COLUMN && depth < 100; depth++) {
-        const PlanColumn *column = &binder->plan->columns[expr->column];
-        if (column->table) return !column->table->columns[column->place].is_free;
-        expr = column->value;
-    }
-    return false;
-}
-
 // Whether TYPES changed: the second term is to be bound again.
-static bool widen_types(const Binder *binder, const PgQuery__SelectStmt *first, const Bound *start, const Bound *sides,
-                        Type *types)
+static bool widen_types(const Bound *start, const Bound *sides, Type *types)
 {
     bool has_changed = false;
     for (int i = 0; i < start->n_columns; i++) {
         const Type overall = sides[0].exprs[i]->type;
         if (type_equal(types[i], overall) || !is_exact_number(types[i]) || !is_exact_number(overall)) continue;
-        if (is_declared(binder, first, start, i)) continue;
+        if (expr_is_declared(start->exprs[i])) continue;
         types[i] = type_is_quotient(overall) ? overall : (Type){ TYPE_NUMERIC, 38, overall.scale };
         has_changed = true;
     }
@@ -223,7 +206,7 @@ static weft_status bind_rounds(Binder *binder, const PgQuery__SelectStmt *stmt, 
         *itself = (With){ .name = with->name, .names = with->names, .recursion = recursion, .around = with->around,
                           .next = binder->with };
         TRY(try_round(binder, stmt, with, itself, types, &start, sides, repeat));
-        if (!recursion->n_uses || !widen_types(binder, stmt->larg, &start, sides, types)) return WEFT_OK;
+        if (!recursion->n_uses || !widen_types(&start, sides, types)) return WEFT_OK;
         if (n_tries == TRIES)
             return refuse(binder, at, "a recursive query whose numbers get more digits behind the point each round");
         binder->plan->n_params = n_params, binder->plan->n_scans = n_scans;

@@ -277,7 +277,9 @@ static Expr *column_of(const SetBuilder *b, int column) { return plan_column_exp
 static int fresh_like(const SetBuilder *b, int column)
 {
     const PlanColumn like = b->binder->plan->columns[column];
-    return plan_add_column(b->binder->plan, like.type, like.name, like.qualifier);
+    const int        fresh = plan_add_column(b->binder->plan, like.type, like.name, like.qualifier);
+    b->binder->plan->columns[fresh].is_declared = like.is_declared;
+    return fresh;
 }
 
 static int keys_before(u64 set, int key) { return __builtin_popcountll(set & (((u64)1 << key) - 1)); }

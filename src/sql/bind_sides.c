@@ -28,6 +28,7 @@ int side_column(Binder *binder, const Expr *expr, const char *name)
     const int  column = plan_add_column(binder->plan, is_interval ? (Type){ TYPE_NUMERIC, 38, 0 } : expr->type, name,
                                         NULL);
     if (is_interval) columns_add(binder->arena, &binder->intervals, column);
+    binder->plan->columns[column].is_declared = expr_is_declared(expr);
     return column;
 }
 

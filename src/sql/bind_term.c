@@ -129,6 +129,7 @@ int term_column(Binder *binder, Expr *expr, const char *name)
 {
     const int column = plan_add_column(binder->plan, expr->type, name, NULL);
     binder->plan->columns[column].value = expr;
+    binder->plan->columns[column].is_declared = expr_is_declared(expr);
     term_name_long_columns(binder, &column, 1);
     if (term_is_not_null(binder, expr)) columns_add(binder->arena, &binder->not_null, column);
     return column;

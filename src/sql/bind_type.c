@@ -148,6 +148,15 @@ static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, 
     return refuse(binder, name->location, "this kind of interval");
 }
 
+// A copy, since a cast may give its argument, which others use too.
+static Expr *declared(Arena *arena, const Expr *expr)
+{
+    Expr *copy = arena_make(arena, Expr);
+    *copy = *expr;
+    copy->is_declared = true;
+    return copy;
+}
+
 weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, Expr **out)
 {
     TypeDetail detail;
@@ -160,5 +169,7 @@ weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, 
     }
     if (detail.type.kind == TYPE_INTERVAL) return bind_interval(binder, cast, arg, at, out);
     if (detail.is_bare) return bind_bare_numeric(binder, arg, at, out);
-    return expr_cast(binder->arena, arg, detail.type, at, out, binder->err);
+    TRY(expr_cast(binder->arena, arg, detail.type, at, out, binder->err));
+    if (detail.type.kind == TYPE_DECIMAL || detail.type.kind == TYPE_NUMERIC) *out = declared(binder->arena, *out);
+    return WEFT_OK;
 }
