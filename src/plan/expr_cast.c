@@ -121,10 +121,18 @@ static bool is_castable(TypeKind from, TypeKind to)
     return (from == TYPE_BOOLEAN && to == TYPE_INTEGER) || (from == TYPE_INTEGER && to == TYPE_BOOLEAN);
 }
 
+// Only texts become uuids, and uuids only texts.
+static bool is_uuid_castable(Type from, Type to)
+{
+    if (type_is_uuid(from)) return to.kind == TYPE_TEXT;
+    return !type_is_uuid(to) || from.kind == TYPE_TEXT || from.kind == TYPE_NULL;
+}
+
 weft_status expr_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
 {
     *out = arg;
     if (type_equal(arg->type, type)) return WEFT_OK;
+    if (!is_uuid_castable(arg->type, type)) return cannot_cast(arg, type, at, err);
     const bool with_text = expr_is_untyped(arg) || arg->type.kind == TYPE_TEXT || type.kind == TYPE_TEXT;
     if (with_text && arg->kind == EXPR_CONST && (expr_is_untyped(arg) || arg->type.kind != TYPE_TEXT))
         return cast_const_now(arena, arg, type, at, out, err);

@@ -508,7 +508,7 @@ static weft_status type_like(Call *call)
     call->type = TYPE(BOOLEAN);
     for (int i = 0; i < call->n_args; i++) {
         if (expr_is_untyped(call->args[i])) TRY(coerce_arg(call, i, TYPE(TEXT)));
-        if (!is_kind(call->args[i], TYPE_TEXT)) return no_operator(call);
+        if (!is_kind(call->args[i], TYPE_TEXT) || type_is_uuid(call->args[i]->type)) return no_operator(call);
         if (i > 1 && call->args[i]->kind != EXPR_CONST)
             return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at,
                         "escape characters that are not constant are not supported yet");

@@ -90,7 +90,7 @@ static bool obeys(ArgRule rule, const Expr *arg, Type *type)
         case ARG_CONSTANT: return arg->kind == EXPR_CONST;
         case ARG_TEXT:
             *type = TYPE(TEXT);
-            return is_literal || arg->type.kind == TYPE_TEXT;
+            return is_literal || (arg->type.kind == TYPE_TEXT && !type_is_uuid(arg->type));
         case ARG_INTEGER:
             *type = TYPE(INTEGER);
             return is_literal || arg->type.kind == TYPE_INTEGER || arg->type.kind == TYPE_SMALLINT;

@@ -164,7 +164,8 @@ weft_status bind_joined_args(Binder *binder, const PgQuery__FuncCall *call, Expr
         TRY(bind_settle(binder, args[i], &args[i]));
         TRY(bind_count(binder, args[i]));
     }
-    if (args[0]->type.kind == TYPE_TEXT && args[1]->type.kind == TYPE_TEXT) return WEFT_OK;
+    const bool has_uuid = type_is_uuid(args[0]->type) || type_is_uuid(args[1]->type);
+    if (args[0]->type.kind == TYPE_TEXT && args[1]->type.kind == TYPE_TEXT && !has_uuid) return WEFT_OK;
     fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function string_agg(%s, %s) does not exist",
          type_name(args[0]->type, first), type_name(args[1]->type, second));
     error_hint(binder->err, "A cast may make the types fit.");

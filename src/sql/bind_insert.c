@@ -53,6 +53,7 @@ static bool is_assignable(Type from, Type to)
 {
     if (type_is_stored_interval(to))
         return from.kind == TYPE_NULL || from.kind == TYPE_INTERVAL || from.kind == TYPE_TIME;
+    if (type_is_uuid(to)) return from.kind == TYPE_NULL || type_is_uuid(from);
     return from.kind == TYPE_NULL || from.kind == to.kind || to.kind == TYPE_TEXT || (is_number(from) && is_number(to));
 }
 

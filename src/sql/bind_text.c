@@ -41,7 +41,11 @@ static weft_status call_by_name(Binder *binder, const char *name, Expr **args, i
     return expr_call(binder->arena, function_find(name, args, n_args), args, n_args, at, out, binder->err);
 }
 
-static bool is_text(const Expr *expr) { return expr->type.kind == TYPE_TEXT || expr->type.kind == TYPE_NULL; }
+// A uuid is stored as a text and has none of its operators.
+static bool is_text(const Expr *expr)
+{
+    return (expr->type.kind == TYPE_TEXT && !type_is_uuid(expr->type)) || expr->type.kind == TYPE_NULL;
+}
 
 static weft_status concat_two(Binder *binder, Expr *a, Expr *b, int at, Expr **out)
 {
