@@ -100,7 +100,8 @@ extern "C" {
     X(UNDEFINED_FILE,      "58P01", "no such file")                            \
     X(CORRUPT,             "XX001", "database file is damaged")                \
     X(KERNEL_BUILD,        "XX000", "generated kernel did not compile")        \
-    X(INTERNAL,            "XX000", "internal error")
+    X(INTERNAL,            "XX000", "internal error")                          \
+    X(AMBIGUOUS_ALIAS,     "42P09", "table name is ambiguous")
 
 typedef enum weft_status {
 #define WEFT_STATUS_ENUM(name, sqlstate, text) WEFT_##name,

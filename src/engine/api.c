@@ -304,16 +304,18 @@ static const char *meant_query(Execution *ex, const char *sql)
 {
     if (sql_is_show_tables(sql))
         return "select table_name, table_type from information_schema.tables order by table_name";
-    const char *name = sql_described(ex->arena, sql);
+    TableHome   home;
+    const char *name = sql_described(ex->arena, sql, &home);
     if (!name) return NULL;
-    Text quoted = { 0 };
+    const bool is_own = execution_store(ex, name, home) != ex->session->db->store;
+    Text       quoted = { 0 };
     for (const char *c = name; *c; c++) text_add(&quoted, *c == '\'' ? "''" : "%c", *c);
     const char *query = arena_printf(ex->arena, "select column_name, " SQL_SHOWN_TYPE " as data_type, is_nullable from "
-                                     "information_schema.columns where table_name = '%s' order by ordinal_position",
-                                     quoted.bytes);
+                                     "information_schema.columns where table_name = '%s' and table_schema = '%s' "
+                                     "order by ordinal_position", quoted.bytes, is_own ? "pg_temp" : "public");
     const Names names = execution_names(ex, NULL, 0);
-    if (!names.view(ex, name)) {
-        const Table *table = names.table(ex, name);
+    if (!names.view(ex, name, home)) {
+        const Table *table = names.table(ex, name, home);
         if (!table && !ex->lookup) {
             fail(ex->err, WEFT_UNDEFINED_TABLE, -1, "table \"%s\" does not exist", name);
             ex->lookup = WEFT_UNDEFINED_TABLE;

@@ -92,7 +92,7 @@ static weft_status insert_once(Execution *ex, const Statement *statement)
 {
     Append *append;
     u64     n_rows = 0;
-    TRY(append_begin_unless(execution_store(ex, statement->name), statement->name, &ex->session->cancelled, &append,
+    TRY(append_begin_unless(execution_target(ex, statement), statement->name, &ex->session->cancelled, &append,
                             ex->err));
     const weft_status status = insert_into(ex, statement, append);
     if (status) append_abort(append);
@@ -257,7 +257,7 @@ static weft_status run_insert_query(Execution *ex, const Statement *statement)
     Append *append;
     u64     n_rows = 0;
     TRY(run_plan(ex, statement));
-    TRY(append_begin_unless(execution_store(ex, statement->name), statement->name, &ex->session->cancelled, &append,
+    TRY(append_begin_unless(execution_target(ex, statement), statement->name, &ex->session->cancelled, &append,
                             ex->err));
     TRY(end_append(ex, append, change_append_result(ex, append), &n_rows));
     drop_rows(ex);
@@ -295,7 +295,7 @@ static bool is_row_awaited(void *context)
 static bool is_live_copy(const Execution *ex, const Statement *statement, const CopyOptions *options)
 {
     TableTraits traits;
-    return store_traits(execution_store(ex, statement->name), statement->name, &traits) &&
+    return store_traits(execution_target(ex, statement), statement->name, &traits) &&
            traits.kind == TABLE_STREAM && copy_is_live(statement->path ? statement->path : "", options);
 }
 
@@ -337,7 +337,7 @@ static weft_status run_copy(Execution *ex, const Statement *statement)
     const weft_status status =
         is_live_copy(ex, statement, &options)
             ? run_live_copy(ex, statement, &options, pool, &figures)
-            : copy_from_file(execution_store(ex, statement->name), pool, &session->db->budget, statement->name,
+            : copy_from_file(execution_target(ex, statement), pool, &session->db->budget, statement->name,
                              statement->path, &options, &session->copy_progress, &session->cancelled, &figures,
                              ex->err);
     pool_free(pool);
@@ -485,9 +485,10 @@ static weft_status drop_users(Execution *ex, const Statement *statement, const c
     return WEFT_OK;
 }
 
-static weft_status drop_view(Execution *ex, const Statement *statement, const char *name, bool is_checking)
+static weft_status drop_view(Execution *ex, const Statement *statement, int i, bool is_checking)
 {
-    Store         *store = ex->session->db->store;
+    const char    *name = statement->names[i];
+    Store         *store = execution_store(ex, name, statement->homes[i]);
     const ViewDef *view = store_view(store, ex->arena, name);
     const Table   *table = NULL;
     if (view) {
@@ -495,7 +496,7 @@ static weft_status drop_view(Execution *ex, const Statement *statement, const ch
         if (!is_checking || !statement->cascade) TRY(drop_users(ex, statement, name));
         return is_checking ? WEFT_OK : remove_view(ex, view);
     }
-    if (!store_peek_table(execution_store(ex, name), name, &table, &(Error){ 0 })) {
+    if (!store_peek_table(store, name, &table, &(Error){ 0 })) {
         table_release(table);
         fail(ex->err, WEFT_WRONG_OBJECT, statement->at, "\"%s\" is not a view", name);
         error_hint(ex->err, "Use DROP TABLE to remove a table.");
@@ -505,9 +506,10 @@ static weft_status drop_view(Execution *ex, const Statement *statement, const ch
     return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "view \"%s\" does not exist", name);
 }
 
-static weft_status drop_table(Execution *ex, const Statement *statement, const char *name, bool is_checking)
+static weft_status drop_table(Execution *ex, const Statement *statement, int i, bool is_checking)
 {
-    Store            *store = execution_store(ex, name);
+    const char       *name = statement->names[i];
+    Store            *store = execution_store(ex, name, statement->homes[i]);
     const Table      *table = NULL;
     const weft_status found = store_peek_table(store, name, &table, &(Error){ 0 });
     table_release(table);              // a damaged table can be dropped, too
@@ -531,17 +533,18 @@ static weft_status run_drop(Execution *ex, const Statement *statement)
              statement->is_continuous ? "DROP MATERIALIZED VIEW" : statement->is_view ? "DROP VIEW" : "DROP TABLE");
     for (int pass = 0; pass < 2; pass++)           // all are there before the first one goes
         for (int i = 0; i < statement->n_names; i++)
-            TRY((statement->is_view ? drop_view : drop_table)(ex, statement, statement->names[i], pass == 0));
+            TRY((statement->is_view ? drop_view : drop_table)(ex, statement, i, pass == 0));
     return WEFT_OK;
 }
 
 // ---- TRUNCATE, RENAME -----------------------------------------------------------------------------------------------
 
 // Rows that no view has seen would go.
-static weft_status check_truncate(Execution *ex, const Statement *statement, const char *name)
+static weft_status check_truncate(Execution *ex, const Statement *statement, int i)
 {
     TableTraits traits;
-    Store      *store = ex->session->db->store;
+    const char *name = statement->names[i];
+    Store      *store = execution_store(ex, name, statement->homes[i]);
     if (!store_traits(store, name, &traits) || traits.kind != TABLE_STREAM) return WEFT_OK;
     const char *user = store_user_of(store, ex->arena, name);
     return user ? fail(ex->err, WEFT_UNSUPPORTED, statement->at,
@@ -551,9 +554,9 @@ static weft_status check_truncate(Execution *ex, const Statement *statement, con
 
 static weft_status run_truncate(Execution *ex, const Statement *statement)
 {
-    for (int i = 0; i < statement->n_names; i++) TRY(check_truncate(ex, statement, statement->names[i]));
+    for (int i = 0; i < statement->n_names; i++) TRY(check_truncate(ex, statement, i));
     for (int i = 0; i < statement->n_names; i++)
-        TRY(store_truncate_table(execution_store(ex, statement->names[i]), statement->names[i],
+        TRY(store_truncate_table(execution_store(ex, statement->names[i], statement->homes[i]), statement->names[i],
                                  &ex->session->cancelled, ex->err));
     snprintf(ex->result->tag, sizeof ex->result->tag, "TRUNCATE TABLE");
     return WEFT_OK;
@@ -571,7 +574,7 @@ static weft_status check_no_users(Execution *ex, const Statement *statement, con
 
 static weft_status run_rename(Execution *ex, const Statement *statement)
 {
-    Store       *store = execution_store(ex, statement->name);
+    Store       *store = execution_target(ex, statement);
     const Table *table = NULL;
     const bool   is_table = !store_peek_table(store, statement->name, &table, &(Error){ 0 });
     const bool   is_view = !is_table && store_view(store, ex->arena, statement->name);
@@ -601,10 +604,11 @@ static weft_status run_rename(Execution *ex, const Statement *statement)
 // ---- keys and indexes -----------------------------------------------------------------------------------------------
 
 // Where the index is: among the session's own tables or among those of all.
-static Store *index_store(Execution *ex, const char *name, const char **table, IndexKind *kind)
+static Store *index_store(Execution *ex, const char *name, TableHome home, const char **table, IndexKind *kind)
 {
     Store *const stores[] = { ex->session->temporary, ex->session->db->store };
     for (int i = 0; i < COUNT_OF(stores); i++) {
+        if (home == (i == 0 ? HOME_PUBLIC : HOME_TEMPORARY)) continue;
         *table = stores[i] ? store_index_table(stores[i], ex->arena, name, kind) : NULL;
         if (*table) return stores[i];
     }
@@ -614,8 +618,9 @@ static Store *index_store(Execution *ex, const char *name, const char **table, I
 static weft_status run_add_index(Execution *ex, const Statement *statement)
 {
     const IndexDef *index = statement->indexes;
+    Store          *store = execution_target(ex, statement);
     TableTraits     traits;
-    if (index->kind != INDEX_PLAIN && store_traits(execution_store(ex, statement->name), statement->name, &traits) &&
+    if (index->kind != INDEX_PLAIN && store_traits(store, statement->name, &traits) &&
         traits.kind == TABLE_STREAM)
         return fail(ex->err, WEFT_UNSUPPORTED, statement->at, "a key of a stream is not supported yet");
     const bool      is_constraint = index->kind == INDEX_PRIMARY_KEY || index->kind == INDEX_UNIQUE_KEY;
@@ -624,23 +629,30 @@ static weft_status run_add_index(Execution *ex, const Statement *statement)
     snprintf(ex->result->tag, sizeof ex->result->tag, is_constraint ? "ALTER TABLE" : "CREATE INDEX");
     if (index->name && strncmp(index->name, "weft_", 5) == 0)
         return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
-    if (statement->if_exists && index->name && index_store(ex, index->name, &table, &kind)) {
+    const TableHome home = store == ex->session->db->store ? HOME_PUBLIC : HOME_TEMPORARY;
+    if (statement->if_exists && index->name && index_store(ex, index->name, home, &table, &kind)) {
         result_add_notice(ex->result,
                           arena_printf(ex->arena, "relation \"%s\" already exists, skipping", index->name));
         return WEFT_OK;
     }
-    TRY(store_add_index(execution_store(ex, statement->name), statement->name, index, &ex->session->cancelled,
-                        ex->err));
+    TRY(store_add_index(store, statement->name, index, &ex->session->cancelled, ex->err));
     if (index->kind == INDEX_PLAIN)
         result_add_notice(ex->result, "Weft reads tables without indexes: nothing but the name is kept");
     return WEFT_OK;
 }
 
-static weft_status drop_index(Execution *ex, const Statement *statement, const char *name, bool is_checking)
+// ALTER TABLE ... DROP CONSTRAINT: where the table is.
+static TableHome index_home(const Execution *ex, const Statement *statement, int i)
 {
-    const char *table;
+    if (!statement->name) return statement->homes[i];
+    return execution_target(ex, statement) == ex->session->db->store ? HOME_PUBLIC : HOME_TEMPORARY;
+}
+
+static weft_status drop_index(Execution *ex, const Statement *statement, int i, bool is_checking)
+{
+    const char *table, *name = statement->names[i];
     IndexKind   kind = INDEX_PLAIN;
-    Store      *store = index_store(ex, name, &table, &kind);
+    Store      *store = index_store(ex, name, index_home(ex, statement, i), &table, &kind);
     const bool  is_constraint = store && (kind == INDEX_PRIMARY_KEY || kind == INDEX_UNIQUE_KEY);
     if (statement->name && (!is_constraint || strcmp(table, statement->name) != 0)) store = NULL;
     if (!store && statement->if_exists) {
@@ -667,19 +679,28 @@ static weft_status run_drop_index(Execution *ex, const Statement *statement)
     const Table *table = NULL;
     snprintf(ex->result->tag, sizeof ex->result->tag, statement->name ? "ALTER TABLE" : "DROP INDEX");
     if (statement->name) {
-        TRY(store_peek_table(execution_store(ex, statement->name), statement->name, &table, ex->err));
+        TRY(store_peek_table(execution_target(ex, statement), statement->name, &table, ex->err));
         table_release(table);
     }
     for (int pass = 0; pass < 2; pass++)           // all are there before the first one goes
         for (int i = 0; i < statement->n_names; i++)
-            TRY(drop_index(ex, statement, statement->names[i], pass == 0));
+            TRY(drop_index(ex, statement, i, pass == 0));
     return WEFT_OK;
 }
 
 // ---- which one ------------------------------------------------------------------------------------------------------
 
+// A name with pg_temp. is looked up in the session's store, which is there from here on.
+static weft_status make_home(Execution *ex, const Statement *statement)
+{
+    bool is_needed = statement->home == HOME_TEMPORARY;
+    for (int i = 0; i < statement->n_homes; i++) is_needed |= statement->homes[i] == HOME_TEMPORARY;
+    return is_needed && !execution_temporary(ex) ? ex->err->status : WEFT_OK;
+}
+
 static weft_status change(Execution *ex, const Statement *statement)
 {
+    TRY(make_home(ex, statement));
     switch (statement->kind) {
         case STATEMENT_CREATE_TABLE: return run_create(ex, statement);
         case STATEMENT_CREATE_AS:    return run_create_as(ex, statement);

@@ -28,8 +28,10 @@ typedef struct Execution {
 
 // lookup.c: what names mean.  The context of the Names is the execution.
 Names       execution_names(Execution *ex, const Value *params, int n_params);
-// The store that has the table: the session's own or the database's.  The latter when neither has.
-Store      *execution_store(const Execution *ex, const char *table);
+// The store that has the table: the session's own or the database's.  HOME_ANY: the latter when neither has;
+// HOME_TEMPORARY: the session's own, NULL where it has none.
+Store      *execution_store(const Execution *ex, const char *table, TableHome home);
+Store      *execution_target(const Execution *ex, const Statement *statement);      // of the statement's table
 Store      *execution_temporary(Execution *ex);                   // the session's own, made if missing; NULL: failed
 
 // tries.c: a try is one call of BODY, which runs the query of RUN and makes ex->result.  It is called again, with

@@ -8,14 +8,21 @@ static bool is_virtual(const char *name)
     return strncmp(name, "weft_", 5) == 0 || strncmp(name, "information_schema.", 19) == 0;
 }
 
-Store *execution_store(const Execution *ex, const char *table)
+Store *execution_store(const Execution *ex, const char *table, TableHome home)
 {
     const weft_session *session = ex->session;
     const Table *found = NULL;
-    if (!session->temporary || store_peek_table(session->temporary, table, &found, &(Error){ 0 }))
+    if (home == HOME_TEMPORARY) return session->temporary;
+    if (home == HOME_PUBLIC || !session->temporary ||
+        store_peek_table(session->temporary, table, &found, &(Error){ 0 }))
         return session->db->store;
     table_release(found);
     return session->temporary;
+}
+
+Store *execution_target(const Execution *ex, const Statement *statement)
+{
+    return execution_store(ex, statement->name, statement->home);
 }
 
 Store *execution_temporary(Execution *ex)
@@ -32,31 +39,31 @@ static void note_use(Execution *ex, const char *name)
     *LIST_PUSH(ex->arena, ex->used, ex->n_used) = arena_strdup(ex->arena, name);
 }
 
-static weft_status find_stored(Execution *ex, const char *name, const Table **table, Error *err)
+static weft_status find_stored(Execution *ex, const char *name, TableHome home, const Table **table, Error *err)
 {
-    Store            *store = execution_store(ex, name);
-    const weft_status status = store_peek_table(store, name, table, err);
+    Store            *store = execution_store(ex, name, home);
+    const weft_status status = store ? store_peek_table(store, name, table, err) : WEFT_UNDEFINED_TABLE;
     const bool        is_temporary = store != ex->session->db->store;
     if (!status && is_temporary) ex->uses_virtual = ex->uses_temporary = true;
     else if (!status) *LIST_PUSH(ex->arena, ex->tables, ex->n_tables) = *table;
     return status;
 }
 
-static const Table *find_table(void *context, const char *name)
+static const Table *find_table(void *context, const char *name, TableHome home)
 {
     Execution   *ex = context;
     const Table *table = NULL;
     weft_status  status;
     note_use(ex, name);
-    if (ex->given && strcmp(ex->given->name, name) == 0) return table_hold(ex->given);
-    if (is_virtual(name)) {
+    if (ex->given && home != HOME_TEMPORARY && strcmp(ex->given->name, name) == 0) return table_hold(ex->given);
+    if (home != HOME_TEMPORARY && is_virtual(name)) {
         status = virtual_table(ex->session, ex->arena, name, &table, ex->err);
         ex->uses_virtual = true;
     } else {
         Error reason;
         error_clear(&reason);
-        status = find_stored(ex, name, &table, &reason);
-        if (status == WEFT_UNDEFINED_TABLE && !file_is_meant(name)) return NULL;
+        status = find_stored(ex, name, home, &table, &reason);
+        if (status == WEFT_UNDEFINED_TABLE && (home == HOME_TEMPORARY || !file_is_meant(name))) return NULL;
         if (status == WEFT_UNDEFINED_TABLE) status = file_table(ex, name, NULL, &table);
         else if (status) *ex->err = reason;
     }
@@ -90,10 +97,10 @@ static weft_status find_state(Execution *ex, const char *name, ViewText *text)
 }
 
 // A table of the session hides a view of the same name.
-static const ViewText *find_view_text(void *context, const char *name)
+static const ViewText *find_view_text(void *context, const char *name, TableHome home)
 {
     Execution *ex = context;
-    if (is_virtual(name) || execution_store(ex, name) != ex->session->db->store) return NULL;
+    if (is_virtual(name) || execution_store(ex, name, home) != ex->session->db->store) return NULL;
     const ViewDef *view = store_view(ex->session->db->store, ex->arena, name);
     if (!view) return NULL;
     note_use(ex, name);

@@ -486,6 +486,9 @@ typedef enum StatementKind {
     STATEMENT_DROP_INDEX               // DROP INDEX; with a table's name ALTER TABLE ... DROP CONSTRAINT
 } StatementKind;
 
+// Which of two tables of one name is meant: public.t, pg_temp.t, or t, which is the session's own where it has one.
+typedef enum TableHome { HOME_ANY, HOME_PUBLIC, HOME_TEMPORARY } TableHome;
+
 typedef struct Statement {
     StatementKind kind;
     struct Plan  *plan;                // select, explain; copy to, insert query, create as, create view: the query
@@ -495,8 +498,10 @@ typedef struct Statement {
     bool          explain_json;        // FORMAT JSON
     bool          explain_network, explain_dot;     // the network as it is now, as text or for Graphviz
     const char   *name;                // create, insert, copy: table; set, show: setting
-    const char  **names;               // drop
-    int           n_names;
+    TableHome     home;                // of the table NAME
+    const char  **names;               // drop, truncate
+    TableHome    *homes;               // of each
+    int           n_names, n_homes;    // as many
     bool          if_exists;           // drop: IF EXISTS; create: IF NOT EXISTS
     ColumnDef    *columns;             // create
     int           n_columns;

@@ -66,7 +66,10 @@ static bool describe_table(Shell *shell, const char *name)
     buffer_puts(&sql, "select column_name as \"column\", " SQL_SHOWN_TYPE " as type, is_nullable = 'NO' as not_null "
                       "from information_schema.columns where table_name = ");
     buffer_add_quoted(&sql, name);
-    buffer_puts(&sql, " order by ordinal_position");
+    buffer_puts(&sql, " and table_schema = (select min(table_schema) from information_schema.tables "
+                      "where table_name = ");
+    buffer_add_quoted(&sql, name);
+    buffer_puts(&sql, ") order by ordinal_position");      // pg_temp's hides public's
     bool is_fine = weft_query(shell->session, sql.bytes, &result, &error) == WEFT_OK;
     if (!is_fine) {
         report_error(shell, &error, NULL, NULL, 1);

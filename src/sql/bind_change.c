@@ -33,8 +33,6 @@ static weft_status check_into(Binder *binder, const PgQuery__IntoClause *into)
     if (into->table_space_name[0]) return refuse(binder, at, "TABLESPACE");
     if (into->access_method[0]) return refuse(binder, at, "USING");
     if (into->on_commit > PG_QUERY__ON_COMMIT_ACTION__ONCOMMIT_NOOP) return refuse(binder, at, "ON COMMIT");
-    if (into->rel->schemaname[0] && strcmp(into->rel->schemaname, "public") != 0)
-        return refuse(binder, at, "a schema other than public");
     return WEFT_OK;
 }
 
@@ -77,10 +75,9 @@ weft_status bind_create_as(Binder *binder, const PgQuery__CreateTableAsStmt *cre
     statement->kind = STATEMENT_CREATE_AS;
     statement->if_exists = create->if_not_exists;
     statement->at = into->rel->location;
-    statement->is_temporary = strcmp(into->rel->relpersistence, "t") == 0;
     statement->without_data = into->skip_data;
     TRY(check_into(binder, into));
-    TRY(bind_table_name(binder, into->rel, &statement->name));
+    TRY(bind_new_table_name(binder, into->rel, statement));
     TRY(bind_plan(binder, create->query->select_stmt, &statement->plan));
     return make_columns(binder, into, statement);
 }
@@ -106,7 +103,6 @@ weft_status bind_create_view(Binder *binder, const PgQuery__ViewStmt *view, Stat
     statement->kind = STATEMENT_CREATE_VIEW;
     statement->at = view->view->location;
     statement->or_replace = view->replace;
-    if (strcmp(view->view->relpersistence, "t") == 0) return refuse(binder, statement->at, "CREATE TEMPORARY VIEW");
     if (view->n_options) return refuse(binder, node_at(view->options[0]), "WITH");
     if (view->with_check_option > PG_QUERY__VIEW_CHECK_OPTION__NO_CHECK_OPTION)
         return refuse_word(binder, "check", "WITH CHECK OPTION");
@@ -118,9 +114,8 @@ weft_status bind_view_query(Binder *binder, const PgQuery__RangeVar *name, const
 {
     if (!query || query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return refuse(binder, statement->at, "a view of anything but a SELECT");
-    if (name->schemaname[0] && strcmp(name->schemaname, "public") != 0)
-        return refuse(binder, statement->at, "a schema other than public");
-    TRY(bind_table_name(binder, name, &statement->name));
+    TRY(bind_new_table_name(binder, name, statement));
+    if (statement->is_temporary) return refuse(binder, statement->at, "CREATE TEMPORARY VIEW");
     TRY(bind_plan(binder, query->select_stmt, &statement->plan));
     Plan *plan = statement->plan;
     TRY(bind_column_names(binder, "view", statement->name, aliases, n_aliases, plan->names, plan->n_visible,
@@ -150,7 +145,8 @@ weft_status bind_truncate(Binder *binder, const PgQuery__TruncateStmt *truncate,
         const PgQuery__RangeVar *range = truncate->relations[i]->range_var;
         const Table             *table;
         TRY(bind_table(binder, range, &table));
-        TRY(bind_table_name(binder, range, LIST_PUSH(binder->arena, statement->names, statement->n_names)));
+        TRY(bind_table_name(binder, range, LIST_PUSH(binder->arena, statement->names, statement->n_names),
+                            LIST_PUSH(binder->arena, statement->homes, statement->n_homes)));
     }
     return WEFT_OK;
 }
@@ -166,7 +162,7 @@ weft_status bind_rename(Binder *binder, const PgQuery__RenameStmt *rename, State
     if (!is_column && !statement->is_view && rename->rename_type != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE)
         return refuse(binder, statement->at, "ALTER ... RENAME of anything but a table, its columns or a view");
     statement->at = rename->relation->location;
-    TRY(bind_table_name(binder, rename->relation, &statement->name));
+    TRY(bind_table_name(binder, rename->relation, &statement->name, &statement->home));
     statement->new_name = arena_strdup(binder->arena, rename->newname);
     if (!is_column) return WEFT_OK;
     TRY(bind_table(binder, rename->relation, &table));

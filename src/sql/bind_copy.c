@@ -285,7 +285,7 @@ weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *
     statement->copy.zone = binder->names->zone;
     TRY(bind_options(binder, copy, &statement->copy));
     if (!copy->is_from) return bind_copy_to(binder, copy, statement);
-    TRY(bind_table_name(binder, copy->relation, &statement->name));
+    TRY(bind_table_name(binder, copy->relation, &statement->name, &statement->home));
     TRY(bind_table(binder, copy->relation, &table));
     return bind_columns(binder, copy, table, &statement->copy);
 }

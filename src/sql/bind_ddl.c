@@ -104,12 +104,9 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
     statement->kind = STATEMENT_CREATE_TABLE;
     statement->if_exists = create->if_not_exists;
     statement->at = create->relation->location;
-    statement->is_temporary = strcmp(create->relation->relpersistence, "t") == 0;
     TRY(refuse_table_options(binder, create));
+    TRY(bind_new_table_name(binder, create->relation, statement));
     TRY(bind_stream_options(binder, create, statement));
-    if (create->relation->schemaname[0] && strcmp(create->relation->schemaname, "public") != 0)
-        return refuse(binder, statement->at, "a schema other than public");
-    TRY(bind_table_name(binder, create->relation, &statement->name));
     Map *seen = map_new(binder->arena);
     for (size_t i = 0; i < create->n_table_elts; i++) {
         const ParseNode *element = create->table_elts[i];
@@ -143,14 +140,13 @@ static const char *object_name(int kind)
 }
 
 // A list of one or two strings: [schema,] table.
-static weft_status bind_dropped(Binder *binder, const ParseNode *object, int at, const char **name)
+static weft_status bind_dropped(Binder *binder, const ParseNode *object, int at, const char **name, TableHome *home)
 {
     const PgQuery__List *parts = object->node_case == PG_QUERY__NODE__NODE_LIST ? object->list : NULL;
     const char *last = parts && parts->n_items ? node_string(parts->items[parts->n_items - 1]) : NULL;
-    const char *schema = parts && parts->n_items == 2 ? node_string(parts->items[0]) : "public";
+    const char *schema = parts && parts->n_items == 2 ? node_string(parts->items[0]) : "";
     if (!last || !schema || parts->n_items > 2) return refuse(binder, at, "naming a database");
-    const bool is_public = strcmp(schema, "public") == 0;
-    *name = is_public ? arena_strdup(binder->arena, last) : arena_printf(binder->arena, "%s.%s", schema, last);
+    *name = name_in_schema(binder, schema, last, home);
     return WEFT_OK;
 }
 
@@ -166,6 +162,7 @@ weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *
         return refuse(binder, statement->at, object_name((int)drop->remove_type));
     for (size_t i = 0; i < drop->n_objects; i++)
         TRY(bind_dropped(binder, drop->objects[i], statement->at,
-                         LIST_PUSH(binder->arena, statement->names, statement->n_names)));
+                         LIST_PUSH(binder->arena, statement->names, statement->n_names),
+                         LIST_PUSH(binder->arena, statement->homes, statement->n_homes)));
     return WEFT_OK;
 }

@@ -33,12 +33,13 @@ weft_status bind_column_names(Binder *binder, const char *what, const char *name
 }
 
 // The columns of NODE under NAMES, or the alias's names.  TABLE: of which they are all columns, or NULL.
-static weft_status add_source(Binder *binder, Scope *scope, const Node *node, const Table *table, const char *name,
-                              const char *shown, const char *const *names, const PgQuery__Alias *alias, int at)
+static weft_status add_source(Binder *binder, Scope *scope, const Node *node, const Table *table, TableHome home,
+                              const char *name, const char *shown, const char *const *names,
+                              const PgQuery__Alias *alias, int at)
 {
     FromItem *source = arena_make(binder->arena, FromItem);
     *source = (FromItem){ .name = name, .shown = shown, .n_columns = node->n_out, .columns = node->out,
-                          .table = table };
+                          .table = table, .home = home };
     source->names = arena_array(binder->arena, const char *, node->n_out + 1);
     for (int i = 0; i < node->n_out; i++) source->names[i] = names[i];
     if (alias)
@@ -47,8 +48,8 @@ static weft_status add_source(Binder *binder, Scope *scope, const Node *node, co
     return scope_add_source(binder, scope, source, at);
 }
 
-static weft_status scan_table(Binder *binder, const Table *table, const char *name, const PgQuery__Alias *alias, int at,
-                              Scope *scope, Node **out)
+static weft_status scan_table(Binder *binder, const Table *table, TableHome home, const char *name,
+                              const PgQuery__Alias *alias, int at, Scope *scope, Node **out)
 {
     if (binder->plan->n_scans == MAX_RELATIONS)
         return fail(binder->err, WEFT_TOO_COMPLEX, at, "a query can have at most %d tables", MAX_RELATIONS);
@@ -64,26 +65,40 @@ static weft_status scan_table(Binder *binder, const Table *table, const char *na
         }
         if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
     }
-    return add_source(binder, scope, *out, table, name, table->name, names, alias, at);
+    return add_source(binder, scope, *out, table, home, name, table->name, names, alias, at);
+}
+
+// Which TABLE is: what can stand before its name in schema.table.column.
+static TableHome home_of(Binder *binder, const PgQuery__RangeVar *range, const Table *table)
+{
+    const Names *names = binder->names;
+    TableHome    home;
+    const char  *name = name_in_schema(binder, range->schemaname, range->relname, &home);
+    if (range->alias) return HOME_ANY;
+    if (home != HOME_ANY || range->schemaname[0]) return home;
+    const Table *own = binder->n_views ? NULL : names->table(names->context, name, HOME_TEMPORARY);
+    home = own == table ? HOME_TEMPORARY : HOME_PUBLIC;
+    table_release(own);
+    return home;
 }
 
 static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, const char *name, Scope *scope, Node **out)
 {
     const Table *table;
     TRY(bind_table(binder, range, &table));
-    return scan_table(binder, table, name, range->alias, range->location, scope, out);
+    return scan_table(binder, table, home_of(binder, range, table), name, range->alias, range->location, scope, out);
 }
 
 // Rows of a subquery or view as an item of FROM.
-static weft_status add_rows(Binder *binder, const Bound *bound, const char *name, const PgQuery__Alias *alias, int at,
-                            Scope *scope, Node **out)
+static weft_status add_rows(Binder *binder, const Bound *bound, TableHome home, const char *name,
+                            const PgQuery__Alias *alias, int at, Scope *scope, Node **out)
 {
     *out = visible_rows(binder, bound);
     for (int c = 0; c < (*out)->n_out; c++) {
         PlanColumn *column = &binder->plan->columns[(*out)->out[c]];
         if (!column->value && !column->agg && !column->qualifier) column->qualifier = name;
     }
-    return add_source(binder, scope, *out, NULL, name, name, bound->names, alias, at);
+    return add_source(binder, scope, *out, NULL, home, name, name, bound->names, alias, at);
 }
 
 static weft_status bind_view_use(Binder *binder, const PgQuery__RangeVar *range, const ViewText *view, const char *name,
@@ -91,7 +106,8 @@ static weft_status bind_view_use(Binder *binder, const PgQuery__RangeVar *range,
 {
     Bound bound;
     TRY(bind_view(binder, view, range->relname, range->location, &bound));
-    return add_rows(binder, &bound, name, range->alias, range->location, scope, out);
+    const TableHome home = range->alias ? HOME_ANY : HOME_PUBLIC;
+    return add_rows(binder, &bound, home, name, range->alias, range->location, scope, out);
 }
 
 static weft_status bind_file(Binder *binder, const PgQuery__RangeFunction *function, Scope *scope, Node **out)
@@ -101,7 +117,7 @@ static weft_status bind_file(Binder *binder, const PgQuery__RangeFunction *funct
     TRY(count_item(binder, -1));
     TRY(bind_table_function(binder, function, &table, &name));
     if (function->alias) name = arena_strdup(binder->arena, function->alias->aliasname);
-    return scan_table(binder, table, name, function->alias, -1, scope, out);
+    return scan_table(binder, table, HOME_ANY, name, function->alias, -1, scope, out);
 }
 
 static const With *find_with(const Binder *binder, const PgQuery__RangeVar *range)
@@ -141,7 +157,7 @@ static weft_status bind_with_use(Binder *binder, const PgQuery__RangeVar *range,
             columns_add(binder->arena, &binder->not_null, column);
         if (columns_has(&binder->intervals, root->out[c])) columns_add(binder->arena, &binder->intervals, column);
     }
-    return add_source(binder, scope, *out, NULL, name, name, with->names, range->alias, range->location);
+    return add_source(binder, scope, *out, NULL, HOME_ANY, name, name, with->names, range->alias, range->location);
 }
 
 static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range, Scope *scope, Node **out)
@@ -151,8 +167,9 @@ static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range,
     TRY(count_item(binder, range->location));
     if (with) return bind_with_use(binder, range, with, name, scope, out);
     const char *whole;
-    TRY(bind_table_name(binder, range, &whole));
-    const ViewText *view = find_view(binder, whole);
+    TableHome   home;
+    TRY(bind_table_name(binder, range, &whole, &home));
+    const ViewText *view = find_view(binder, whole, home);
     if (view) return bind_view_use(binder, range, view, name, scope, out);
     return bind_scan(binder, range, name, scope, out);
 }
@@ -168,7 +185,7 @@ static weft_status bind_derived(Binder *binder, const PgQuery__RangeSubselect *i
     binder->place.scope = scope_around;
     binder->plan->is_correlated |= item->lateral && bound.is_correlated;
     const char *name = item->alias ? arena_strdup(binder->arena, item->alias->aliasname) : NULL;
-    return add_rows(binder, &bound, name, item->alias, at, scope, out);
+    return add_rows(binder, &bound, HOME_ANY, name, item->alias, at, scope, out);
 }
 
 // A function that gives rows.  It sees what stands before it, with or without LATERAL.
@@ -193,7 +210,7 @@ static weft_status bind_function_rows(Binder *binder, const PgQuery__RangeFuncti
     binder->place = place;
     plan_free_columns(binder->arena, *out, &outer);
     binder->plan->is_correlated |= columns_count(&outer) > 0;
-    return add_source(binder, scope, *out, NULL, name, function, &name, range->alias, call->location);
+    return add_source(binder, scope, *out, NULL, HOME_ANY, name, function, &name, range->alias, call->location);
 }
 
 // ---- merged columns -------------------------------------------------------------------------------------------------

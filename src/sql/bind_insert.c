@@ -276,7 +276,7 @@ weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *stmt, Stateme
     statement->at = stmt->relation->location;
     TRY(refuse_insert_options(binder, stmt));
     if (stmt->relation->alias) return refuse(binder, stmt->relation->location, "an alias in INSERT");
-    TRY(bind_table_name(binder, stmt->relation, &statement->name));
+    TRY(bind_table_name(binder, stmt->relation, &statement->name, &statement->home));
     TRY(bind_table(binder, stmt->relation, &insert.table));
     TRY(bind_targets(&insert, stmt));
     if (stmt->select_stmt->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)

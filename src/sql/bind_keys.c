@@ -169,7 +169,7 @@ weft_status bind_create_index(Binder *binder, const PgQuery__IndexStmt *stmt, St
     statement->at = stmt->relation->location;
     TRY(check_method(binder, stmt));
     if (stmt->table_space[0]) return refuse_word(binder, "tablespace", "TABLESPACE");
-    TRY(bind_table_name(binder, stmt->relation, &statement->name));
+    TRY(bind_table_name(binder, stmt->relation, &statement->name, &statement->home));
     TRY(bind_table(binder, stmt->relation, &table));
     index->kind = stmt->unique ? INDEX_UNIQUE : INDEX_PLAIN;
     index->name = stmt->idxname[0] ? arena_strdup(binder->arena, stmt->idxname) : NULL;
@@ -210,10 +210,11 @@ weft_status bind_alter_table(Binder *binder, const PgQuery__AlterTableStmt *alte
     if (alter->n_cmds > 1) return refuse(binder, statement->at, "several changes in one ALTER TABLE");
     if (alter->missing_ok) return refuse(binder, statement->at, "ALTER TABLE IF EXISTS");
     statement->at = alter->relation->location;
-    TRY(bind_table_name(binder, alter->relation, &statement->name));
+    TRY(bind_table_name(binder, alter->relation, &statement->name, &statement->home));
     if (adds) return bind_add_key(binder, alter->relation, command->def->constraint, statement);
     statement->kind = STATEMENT_DROP_INDEX;
     statement->if_exists = command->missing_ok;
     *LIST_PUSH(binder->arena, statement->names, statement->n_names) = arena_strdup(binder->arena, command->name);
+    *LIST_PUSH(binder->arena, statement->homes, statement->n_homes) = HOME_ANY;
     return WEFT_OK;
 }

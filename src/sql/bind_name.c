@@ -27,17 +27,33 @@ bool scope_has_name(const Scope *scope, const char *name)
     return false;
 }
 
-static const FromItem *find_among(const FromItem *const *sources, int n_sources, const char *name)
+static bool is_called(const FromItem *source, const char *name, TableHome home)
+{
+    return source->name && strcmp(source->name, name) == 0 && (home == HOME_ANY || source->home == home);
+}
+
+static const FromItem *find_among(const FromItem *const *sources, int n_sources, const char *name, TableHome home)
 {
     for (int i = 0; i < n_sources; i++)
-        if (sources[i]->name && strcmp(sources[i]->name, name) == 0) return sources[i];
+        if (is_called(sources[i], name, home)) return sources[i];
     return NULL;
+}
+
+// public.t and pg_temp.t may stand beside each other.
+static bool is_name_taken(const Block *block, const FromItem *source)
+{
+    for (int i = 0; i < block->n_sources; i++) {
+        const FromItem *other = block->sources[i];
+        const bool      are_two = other->home != HOME_ANY && source->home != HOME_ANY && other->home != source->home;
+        if (!are_two && is_called(other, source->name, HOME_ANY)) return true;
+    }
+    return false;
 }
 
 weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *source, int at)
 {
     Block *block = binder->place.block;
-    if (source->name && find_among(block->sources, block->n_sources, source->name))
+    if (source->name && is_name_taken(block, source))
         return fail(binder->err, WEFT_DUPLICATE_ALIAS, at, "table name \"%s\" specified more than once", source->name);
     *LIST_PUSH(binder->arena, block->sources, block->n_sources) = source;
     *LIST_PUSH(binder->arena, scope->sources, scope->n_sources) = source;
@@ -84,26 +100,33 @@ static weft_status out_of_sight(Binder *binder, const char *name, int at)
 }
 
 // *SCOPE: the one that has it, of this query or of one around.
-static weft_status find_source(Binder *binder, const char *name, int at, const FromItem **source, const Scope **scope)
+static weft_status find_source(Binder *binder, const char *name, TableHome home, int at, const FromItem **source,
+                               const Scope **scope)
 {
     for (*scope = binder->place.scope; *scope; *scope = (*scope)->outer) {
-        *source = find_among((*scope)->sources, (*scope)->n_sources, name);
+        const FromItem *const *sources = (*scope)->sources;
+        int                    n_found = 0;
+        *source = find_among(sources, (*scope)->n_sources, name, home);
+        for (int i = 0; i < (*scope)->n_sources; i++) n_found += is_called(sources[i], name, home);
+        if (n_found > 1)
+            return fail(binder->err, WEFT_AMBIGUOUS_ALIAS, at, "table reference \"%s\" is ambiguous", name);
         if (*source) return WEFT_OK;
     }
     for (const Block *block = binder->place.block; block; block = block->around)
-        if (find_among(block->sources, block->n_sources, name)) return out_of_sight(binder, name, at);
+        if (find_among(block->sources, block->n_sources, name, HOME_ANY)) return out_of_sight(binder, name, at);
     return fail(binder->err, WEFT_UNDEFINED_TABLE, at, "missing FROM-clause entry for table \"%s\"", name);
 }
 
 // The table's name in schema.table.column, table.column or table.*; NULL when there is none.
-static weft_status qualifier(Binder *binder, const PgQuery__ColumnRef *ref, const char **table)
+static weft_status qualifier(Binder *binder, const PgQuery__ColumnRef *ref, const char **table, TableHome *home)
 {
-    *table = NULL;
+    *table = NULL, *home = HOME_ANY;
     if (ref->n_fields > 3) return refuse(binder, ref->location, "naming a database");
     if (ref->n_fields == 3) {
         const char *schema = node_string(ref->fields[0]);
-        if (!schema || strcmp(schema, "public") != 0)
+        if (!schema || (strcmp(schema, "public") != 0 && strcmp(schema, "pg_temp") != 0))
             return refuse(binder, ref->location, "a schema other than public");
+        *home = strcmp(schema, "public") == 0 ? HOME_PUBLIC : HOME_TEMPORARY;
     }
     if (ref->n_fields > 1) {
         *table = node_string(ref->fields[ref->n_fields - 2]);
@@ -119,12 +142,13 @@ static weft_status ambiguous(Binder *binder, const char *name, int at)
     return fail(binder->err, WEFT_AMBIGUOUS_COLUMN, at, "column reference \"%s\" is ambiguous", name);
 }
 
-static weft_status bind_qualified(Binder *binder, const char *table, const char *name, int at, Expr **out)
+static weft_status bind_qualified(Binder *binder, const char *table, TableHome home, const char *name, int at,
+                                  Expr **out)
 {
     const FromItem *source;
     const Scope    *scope;
     int             found = -1;
-    TRY(find_source(binder, table, at, &source, &scope));
+    TRY(find_source(binder, table, home, at, &source, &scope));
     for (int i = 0; i < source->n_columns; i++) {
         if (!is_same_name(source->names[i], name)) continue;
         if (found >= 0) return ambiguous(binder, name, at);
@@ -160,9 +184,10 @@ weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **ou
     const int    at = ref->location;
     const char  *table, *name = ref->n_fields ? node_string(ref->fields[ref->n_fields - 1]) : NULL;
     const ScopeColumn *found = NULL;
+    TableHome          home;
     if (!name) return fail(binder->err, WEFT_SYNTAX_ERROR, at, "row expansion via \"*\" is not supported here");
-    TRY(qualifier(binder, ref, &table));
-    if (table) return bind_qualified(binder, table, name, at, out);
+    TRY(qualifier(binder, ref, &table, &home));
+    if (table) return bind_qualified(binder, table, home, name, at, out);
     for (const Scope *scope = binder->place.scope; scope && !found; scope = scope->outer) {
         TRY(find_column(binder, scope, name, at, &found));
         if (found) note_name(binder, scope, found->column, at);
@@ -177,13 +202,14 @@ weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const Scope
     const char     *table;
     const FromItem *source;
     const Scope    *found;
-    TRY(qualifier(binder, ref, &table));
+    TableHome       home;
+    TRY(qualifier(binder, ref, &table, &home));
     *columns = scope->columns, *n_columns = scope->n_columns;
     if (!table) {
         if (scope->n_sources) return WEFT_OK;
         return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location, "SELECT * with no tables specified is not valid");
     }
-    TRY(find_source(binder, table, ref->location, &source, &found));
+    TRY(find_source(binder, table, home, ref->location, &source, &found));
     for (int i = 0; i < source->n_columns; i++) note_name(binder, found, source->columns[i], ref->location);
     ScopeColumn *list = arena_array(binder->arena, ScopeColumn, source->n_columns + 1);
     for (int i = 0; i < source->n_columns; i++) list[i] = (ScopeColumn){ source->names[i], source->columns[i] };

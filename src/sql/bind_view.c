@@ -8,9 +8,9 @@
 
 enum { VIEWS_DEEP = 32 };
 
-const ViewText *find_view(const Binder *binder, const char *name)
+const ViewText *find_view(const Binder *binder, const char *name, TableHome home)
 {
-    return binder->names->view ? binder->names->view(binder->names->context, name) : NULL;
+    return binder->names->view ? binder->names->view(binder->names->context, name, home) : NULL;
 }
 
 // The columns of then are the first of now: a table that a view reads with * cannot lose columns, and may gain some.

@@ -25,11 +25,19 @@ char *sql_last_name(Arena *arena, const char *p)
     return out;
 }
 
-char *sql_described(Arena *arena, const char *text)
+char *sql_described(Arena *arena, const char *text, TableHome *home)
 {
     const char *p = text;
     const Token verb = token_next(&p);
-    return token_is(&verb, "describe") || token_is(&verb, "desc") ? sql_last_name(arena, p) : NULL;
+    if (!token_is(&verb, "describe") && !token_is(&verb, "desc")) return NULL;
+    const char *behind = p;
+    const Token schema = token_next(&behind), dot = token_next(&behind);
+    *home = HOME_ANY;
+    if (dot.kind == TOKEN_SYMBOL && *dot.start == '.') {
+        if (!token_is(&schema, "public") && !token_is(&schema, "pg_temp")) return NULL;
+        *home = token_is(&schema, "public") ? HOME_PUBLIC : HOME_TEMPORARY, p = behind;
+    }
+    return sql_last_name(arena, p);
 }
 
 bool sql_is_show_tables(const char *text)

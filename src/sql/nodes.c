@@ -195,22 +195,46 @@ static void release_table(void *table)
     table_release(table);
 }
 
-// There is one schema, public; names in any other are looked up as "schema.table".
-weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name)
+// There are two schemas, public and pg_temp; names in any other are looked up as "schema.table".
+const char *name_in_schema(Binder *binder, const char *schema, const char *name, TableHome *home)
+{
+    const bool is_temporary = strcmp(schema, "pg_temp") == 0;
+    const bool is_other = schema[0] && !is_temporary && strcmp(schema, "public") != 0;
+    *home = is_temporary ? HOME_TEMPORARY : schema[0] && !is_other ? HOME_PUBLIC : HOME_ANY;
+    return is_other ? arena_printf(binder->arena, "%s.%s", schema, name) : arena_strdup(binder->arena, name);
+}
+
+// A view was made of tables of the database, which a table that the session made since does not hide.
+weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name, TableHome *home)
 {
     if (range->catalogname[0]) return refuse(binder, range->location, "naming a database");
-    const bool is_public = !range->schemaname[0] || strcmp(range->schemaname, "public") == 0;
-    *name = is_public ? arena_strdup(binder->arena, range->relname)
-                      : arena_printf(binder->arena, "%s.%s", range->schemaname, range->relname);
+    *name = name_in_schema(binder, range->schemaname, range->relname, home);
+    if (*home == HOME_ANY && binder->n_views > 0) *home = HOME_PUBLIC;
+    return WEFT_OK;
+}
+
+// CREATE TEMPORARY TABLE t and CREATE TABLE pg_temp.t are one.
+weft_status bind_new_table_name(Binder *binder, const PgQuery__RangeVar *range, Statement *statement)
+{
+    const bool  is_temporary = strcmp(range->relpersistence, "t") == 0;
+    const char *schema = range->schemaname;
+    TRY(bind_table_name(binder, range, &statement->name, &statement->home));
+    if (schema[0] && strcmp(schema, "public") != 0 && strcmp(schema, "pg_temp") != 0)
+        return refuse(binder, range->location, "a schema other than public");
+    if (is_temporary && statement->home == HOME_PUBLIC)
+        return fail(binder->err, WEFT_INVALID_TABLE, range->location,
+                    "cannot create temporary relation in non-temporary schema");
+    statement->is_temporary = is_temporary || statement->home == HOME_TEMPORARY;
+    statement->home = statement->is_temporary ? HOME_TEMPORARY : HOME_PUBLIC;
     return WEFT_OK;
 }
 
 // 42P01, with the nearest name as a hint.
-static weft_status no_such_table(Binder *binder, const char *name, int at)
+static weft_status no_such_table(Binder *binder, const char *name, TableHome home, int at)
 {
     const Names *names = binder->names;
     const char **all, *nearest = NULL;
-    if (names->view && names->view(names->context, name))
+    if (names->view && names->view(names->context, name, home))
         return fail(binder->err, WEFT_WRONG_OBJECT, at, "\"%s\" is not a table", name);
     fail(binder->err, WEFT_UNDEFINED_TABLE, at, "table \"%s\" does not exist", name);
     if (names->list) {
@@ -224,9 +248,10 @@ static weft_status no_such_table(Binder *binder, const char *name, int at)
 weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range, const Table **table)
 {
     const char *name;
-    TRY(bind_table_name(binder, range, &name));
-    *table = binder->names->table(binder->names->context, name);
-    if (!*table) return no_such_table(binder, name, range->location);
+    TableHome   home;
+    TRY(bind_table_name(binder, range, &name, &home));
+    *table = binder->names->table(binder->names->context, name, home);
+    if (!*table) return no_such_table(binder, name, home, range->location);
     arena_defer(binder->arena, release_table, (void *)(uintptr_t)*table);
     return WEFT_OK;
 }

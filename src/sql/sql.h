@@ -34,13 +34,13 @@ typedef enum TreeKeeping {             // which parse trees are kept for the nex
 typedef struct RandomSource { bool is_seeded; u64 seed, n_drawn; } RandomSource;      // a session's random numbers
 
 typedef struct Names {                 // how table names are looked up; the engine adds its virtual tables here
-    const Table *(*table)(void *context, const char *name);    // held for the caller; NULL when there is none
+    const Table *(*table)(void *context, const char *name, TableHome home);    // held for the caller; NULL: none
     void *context;
     const _Atomic u32 *stop;           // looked at while waiting for a thread to parse on; may be NULL
     u8    zone;                        // the session's time zone
     i64   now;                         // the statement's time, in microseconds since 1970; 0: whatever the clock says
     // Each of these may be NULL: then there are none.
-    const ViewText *(*view)(void *context, const char *name);                  // NULL: no such view
+    const ViewText *(*view)(void *context, const char *name, TableHome home);  // NULL: no such view
     const Table *(*file)(void *context, const char *path, const char *format); // csv, json, or NULL: by its name
     int  (*list)(void *context, Arena *arena, const char ***names);            // of all tables and views, for hints
     const Value *params;               // $1, $2, ...; of type NULL: as untyped literals
@@ -67,7 +67,7 @@ typedef struct TreeCounts {             // of the process's parse trees that are
 TreeCounts tree_counts(void);
 
 // What a text means that PostgreSQL's grammar does not know.  DESCRIBE t, DESC t: the name (in ARENA), else NULL.
-char *sql_described(Arena *arena, const char *text);
+char *sql_described(Arena *arena, const char *text, TableHome *home);
 char *sql_subscribed(Arena *arena, const char *text, int *at);     // SUBSCRIBE TO v: the same; AT: where it is
 bool  sql_is_show_tables(const char *text);                        // SHOW TABLES
 const char *sql_explained(const char *text);                       // EXPLAIN's query, in TEXT; NULL: it is no EXPLAIN

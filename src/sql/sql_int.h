@@ -115,6 +115,7 @@ typedef struct FromItem {              // an item of FROM that has a name: a tab
     const char **names;
     int         *columns;              // ids
     const Table *table;                // whose columns these are, in its order; NULL: it is none
+    TableHome    home;                 // what its schema is, for schema.table.column; HOME_ANY: it has an alias or none
 } FromItem;
 
 typedef struct ScopeColumn { const char *name; int column; } ScopeColumn;
@@ -304,7 +305,10 @@ const char *node_string(const ParseNode *node);                                 
 const char *bare_name(const ParseNode *node);                                       // a column without a table; or NULL
 const char *output_name(const ParseNode *node);                                     // as PostgreSQL names a column
 const char *nearest_name(const char *wanted, const char *const *names, int n_names);   // NULL: nothing close
-weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name);
+// SCHEMA is empty where the text names none.
+const char *name_in_schema(Binder *binder, const char *schema, const char *name, TableHome *home);
+weft_status bind_new_table_name(Binder *binder, const PgQuery__RangeVar *range, Statement *statement);   // CREATE
+weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name, TableHome *home);
 weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range,
                        const Table **table);                                        // held by the binder's arena
 weft_status unknown_column(Binder *binder, const Table *table, const char *name, int at);
@@ -450,7 +454,7 @@ bool        bind_is_random(const char *name);
 weft_status bind_random(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
 
 // bind_view.c: views and files in FROM
-const ViewText *find_view(const Binder *binder, const char *name);               // NULL: there is none
+const ViewText *find_view(const Binder *binder, const char *name, TableHome home);       // NULL: there is none
 weft_status bind_view(Binder *binder, const ViewText *view, const char *name, int at, Bound *out);
 bool        is_file_function(const PgQuery__RangeFunction *function);           // read_csv, read_json
 weft_status bind_table_function(Binder *binder, const PgQuery__RangeFunction *function, const Table **table,

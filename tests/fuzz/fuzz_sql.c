@@ -40,10 +40,10 @@ static void make_store(void)
     }
 }
 
-static const Table *find_table(void *context, const char *name)
+static const Table *find_table(void *context, const char *name, TableHome home)
 {
     (void)context;
-    return store_table(store, name);
+    return home == HOME_TEMPORARY ? NULL : store_table(store, name);
 }
 
 static void require(bool condition, const char *what)

@@ -919,9 +919,9 @@ static void check_names(const char *const *names, int n_names, int shift)
 
 // ---- signatures -----------------------------------------------------------------------------------------------------
 
-static const Table *table_named(void *context, const char *name)
+static const Table *table_named(void *context, const char *name, TableHome home)
 {
-    return store_table(context, name);
+    return home == HOME_TEMPORARY ? NULL : store_table(context, name);
 }
 
 // Of the last pipeline, with those of its tables in it where ARE_BUILDS_SIGNED, as in a query.

@@ -36,10 +36,10 @@ static void finish(void)
     store_close(store);
 }
 
-static const Table *find_table(void *context, const char *name)
+static const Table *find_table(void *context, const char *name, TableHome home)
 {
     (void)context;
-    return store_table(store, name);
+    return home == HOME_TEMPORARY ? NULL : store_table(store, name);
 }
 
 static Statement *try_bind(const char *sql)
@@ -1616,9 +1616,9 @@ TEST(binding_leaves_the_tree_as_it_was)
     }
 }
 
-static const Table *no_table(void *context, const char *name)
+static const Table *no_table(void *context, const char *name, TableHome home)
 {
-    (void)context, (void)name;
+    (void)context, (void)name, (void)home;
     return NULL;
 }
 
