@@ -60,6 +60,8 @@ typedef struct CopyRun {
     const char  *path;                 // for messages
     CopyStream      *input;            // NULL: lines are copied
     size_t       n_taken;              // bytes of these that are in blocks
+    CopyReturns  returns;
+    i64          bad_line;             // of the lines that are being read, where their line end is another; -1: none
     bool         is_at_end;
     int          n_fields;
     CopySpace    carry;                // the begin of a line that the block before left over
@@ -164,17 +166,29 @@ void copy_scan_lines(LineScan *scan, const CopyOptions *options, const char *byt
         scan_quotes(scan, options->quote, bytes, length);
 }
 
+static size_t count_newlines(const char *bytes, size_t length)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < length; i++)
+        n += bytes[i] == '\n';
+    return n;
+}
+
 // Reads until there is a line end with something behind it, so that it is always known which block is the last.
 static weft_status read_lines(CopyRun *copy, CopySpace *space, size_t *length, size_t *end, Error *err)
 {
     LineScan scan = { 0 };
-    *length = copy->n_carried;
+    size_t n_seen = *length = copy->n_carried;
     for (;;) {
         size_t n_read;
         size_t n_free = space->capacity - BLOCK_PADDING - *length;
         TRY(read_more(copy, space->bytes + *length, n_free, &n_read, err));
-        *length += n_read;
-        *end = *length;
+        *end = *length += n_read;
+        const weft_status status = copy_returns_mend(&copy->returns, copy->options, space->bytes, *length,
+                                                     copy->is_at_end, &n_seen, err);
+        if (status)
+            copy->bad_line = (i64)count_newlines(space->bytes, n_seen);
+        TRY(status);
         if (copy->is_at_end)
             return WEFT_OK;
         copy_scan_lines(&scan, copy->options, space->bytes, *length - 1);
@@ -311,8 +325,7 @@ static bool take_block(CopyRun *copy, CopyWorker *worker, CopyBlock *block)
         else
             read_block(copy, &worker->space, block, &problem.error);
         problem.sequence = (u64)copy->n_blocks;
-        if (problem.error.status == WEFT_TOO_LONG)
-            problem.line = 0;                               // the first that is not in a block
+        problem.line = problem.error.status == WEFT_TOO_LONG ? 0 : copy->bad_line;  // behind those in blocks
         if (problem.error.status)
             note_problem(copy, &problem);
         is_going_on = !problem.error.status && block->length > 0;
@@ -588,7 +601,7 @@ weft_status copy_into_append(Append *append, Pool *pool, Budget *budget, const c
                              _Atomic int *progress, _Atomic bool *cancel, CopyFigures *figures, Error *err)
 {
     CopyRun copy = { .options = options, .budget = budget, .append = append, .table = append_table(append),
-                     .progress = progress, .cancel = cancel };
+                     .progress = progress, .cancel = cancel, .bad_line = -1 };
     *figures = (CopyFigures){ 0 };
     return copy_into(&copy, pool, path, figures, err);
 }
@@ -597,7 +610,7 @@ weft_status copy_lines_to_pieces(const Table *table, Pool *pool, Budget *budget,
                                  const CopyOptions *options, const CopyLines *lines, StoredChunk **pieces,
                                  CopyFigures *figures, Error *err)
 {
-    CopyRun copy = { .options = options, .lines = lines, .budget = budget, .table = table };
+    CopyRun copy = { .options = options, .lines = lines, .budget = budget, .table = table, .bad_line = -1 };
     *figures = (CopyFigures){ 0 };
     const weft_status status = copy_into(&copy, pool, path, figures, err);
     *pieces = copy.pieces;

@@ -1,5 +1,5 @@
 // copy_hint.c - why a row is bad, as far as its text tells: another delimiter, csv that was not said, compressed files,
-// lines that end in CR, a header, delimiters at the end of lines.
+// a mix of line ends, a header, delimiters at the end of lines.
 //
 // A hint is a guess, so it never changes what is read.
 
@@ -35,9 +35,6 @@ static bool hint_of_file(const CopyBlock *block, Error *err)
     else if (block->length >= 2 &&
              (memcmp(block->bytes, "\xff\xfe", 2) == 0 || memcmp(block->bytes, "\xfe\xff", 2) == 0))
         error_hint(err, "The file is UTF-16; only UTF-8 can be read.");
-    else if (memchr(block->bytes, '\r', block->length) &&
-             count_bytes(block->bytes, block->length, '\n') <= 1)
-        error_hint(err, "Lines end in carriage returns alone; they have to end in new lines (tr '\\r' '\\n').");
     else
         return false;
     return true;
@@ -46,6 +43,22 @@ static bool hint_of_file(const CopyBlock *block, Error *err)
 static bool is_trailing(const char *row, size_t length, char delimiter)
 {
     return length > 0 && row[length - 1] == delimiter;
+}
+
+// Another delimiter that is as often in the row as in the first line, when the row has none of those that were said.
+static char likely_delimiter(const CopyOptions *options, const CopyBlock *block, const char *row, size_t length)
+{
+    static const char usual[] = ";|\t,";
+    const char *first_end = memchr(block->bytes, '\n', block->length);
+    if (block->sequence != 0 || !first_end || count_bytes(row, length, options->delimiter) > 0)
+        return '\0';
+    for (const char *c = usual; *c; c++) {
+        const int n = count_bytes(row, length, *c);
+        if (*c != options->delimiter && n > 0 &&
+            n == count_bytes(block->bytes, (size_t)(first_end - block->bytes), *c))
+            return *c;
+    }
+    return '\0';
 }
 
 // Another delimiter that cuts the row into as many fields as there are columns.
@@ -61,12 +74,15 @@ static char other_delimiter(const CopyOptions *options, const char *row, size_t 
     return '\0';
 }
 
-static void hint_of_fields(const CopyOptions *options, const char *row, size_t length, int n_fields, Error *err)
+static void hint_of_fields(const CopyOptions *options, const CopyBlock *block, const char *row, size_t length,
+                           int n_fields, Error *err)
 {
     char buffer[8];
     bool is_behind;
     const int n_found = count_bytes(row, length, options->delimiter) + 1;
-    const char other = other_delimiter(options, row, length, n_fields, &is_behind);
+    char other = other_delimiter(options, row, length, n_fields, &is_behind);
+    if (!other)
+        other = likely_delimiter(options, block, row, length);
     if (n_found == n_fields + 1 && is_trailing(row, length, options->delimiter))
         error_hint(err,
                    "Lines end in a delimiter, as dbgen writes them: say WITH (%sDELIMITER %s, TRAILING_DELIMITER).",
@@ -79,6 +95,8 @@ static void hint_of_fields(const CopyOptions *options, const char *row, size_t l
         error_hint(err, "The delimiter looks like %s: say WITH (%sDELIMITER %s%s).", delimiter_name(other, buffer),
                    options->csv ? "FORMAT csv, " : "", other == '\t' ? "E'\\t'" : delimiter_name(other, buffer),
                    is_behind ? ", TRAILING_DELIMITER" : "");
+    else if (memchr(row, '\r', length))
+        error_hint(err, "A carriage return is in the line; all lines have to end as the first one does.");
     else if (options->csv && memchr(row, '\n', length))
         error_hint(err, "A quoted field may have begun and not ended in this line or before.");
     else if (!options->csv && (memchr(row, '"', length) || (n_found == 1 && memchr(row, ',', length))))
@@ -108,7 +126,7 @@ void copy_hint(const CopyOptions *options, const CopyBlock *block, int n_fields,
         if (length > 0 && row[0] != '{' && row[0] != '[')
             error_hint(&problem->error, "The file does not look like JSON: leave out FORMAT json.");
     } else if (problem->error.status == WEFT_BAD_COPY && problem->column < 0) {
-        hint_of_fields(options, row, length, n_fields, &problem->error);
+        hint_of_fields(options, block, row, length, n_fields, &problem->error);
     } else if (is_header(options, block, problem)) {
         error_hint(&problem->error, "The first line looks like the names of columns: add the option HEADER.");
     }

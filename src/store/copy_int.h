@@ -1,5 +1,5 @@
 // copy_int.h - shared by the parts of COPY only: copy.c reads blocks of whole lines, copy_json.c turns lines of JSON
-// into lines of text, copy_index.c finds where the fields end, copy_clean.c takes off quotes and escapes, copy_parse.c
+// into lines of text, copy_returns.c reads lines that end in CR, copy_index.c finds where the fields end, copy_clean.c takes off quotes and escapes, copy_parse.c
 // turns fields into column values, copy_sift.c leaves out bad rows, copy_hint.c guesses why a row is bad.
 
 #ifndef WEFT_COPY_INT_H
@@ -38,6 +38,19 @@ typedef struct LineScan {
 
 // Goes on with the bytes behind those that were scanned.  All zero: at the begin of a line.
 void copy_scan_lines(LineScan *scan, const CopyOptions *options, const char *bytes, size_t length);
+
+// Lines that end in CR alone, while a file is read.  All zero: at its begin.
+typedef struct CopyReturns {
+    bool is_found;                     // its first line ends so
+    bool is_over;                      // it does not: there is nothing to do
+    bool is_inside, is_escaped;        // csv: in quotes; csv and text: behind an escape
+} CopyReturns;
+
+// Makes new lines of the line ends among the bytes from *N_SEEN on, which becomes LENGTH; or a byte less where the next
+// byte has to tell what kind they are.  Until they are known, BYTES is the begin of the file.  WEFT_BAD_COPY: another
+// line end, at *N_SEEN.
+weft_status copy_returns_mend(CopyReturns *state, const CopyOptions *options, char *bytes, size_t length, bool is_end,
+                              size_t *n_seen, Error *err);
 
 // What a worker has of memory, for the next that needs it: large memory is expensive to get, clear and give back.
 typedef struct CopyMemory { CopySpace ends, row_ends, values; } CopyMemory;

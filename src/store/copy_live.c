@@ -43,6 +43,8 @@ typedef struct LiveReader {
     pthread_cond_t  changed;
     CopySpace       waiting;           // with room for BLOCK_PADDING behind the bytes, since a commit takes it as it is
     size_t          n_bytes;
+    CopyReturns     returns;
+    size_t          n_seen;            // of these bytes, for line ends
     u64             n_newlines;        // among them
     double          since_ms;          // the first of them came
     bool            lacks_line;        // among these bytes there is no whole one
@@ -85,6 +87,7 @@ static u64 count_newlines(const char *bytes, size_t length)
     return n;
 }
 
+// LENGTH 0: there are no more.
 static weft_status keep_bytes(LiveReader *reader, const char *bytes, size_t length)
 {
     const size_t needed = reader->n_bytes + length;
@@ -95,8 +98,13 @@ static weft_status keep_bytes(LiveReader *reader, const char *bytes, size_t leng
     if (reader->n_bytes == 0)
         reader->since_ms = time_now_ms();
     reader->n_bytes = needed;
-    reader->n_newlines += count_newlines(bytes, length);
-    return WEFT_OK;
+    const size_t n_before = reader->n_seen;
+    const weft_status status = copy_returns_mend(&reader->returns, reader->options, reader->waiting.bytes, needed,
+                                                 length == 0, &reader->n_seen, &reader->error);
+    if (status)
+        reader->n_bytes = reader->n_seen;                   // the line with another end is not of the last commit
+    reader->n_newlines += count_newlines(reader->waiting.bytes + n_before, reader->n_seen - n_before);
+    return status;
 }
 
 static bool is_enough(const LiveReader *reader)
@@ -169,6 +177,7 @@ static weft_status take_space(LiveReader *reader, CopySpace *taken, size_t lengt
     const u64 n_left_newlines = count_newlines(reader->waiting.bytes, n_left);
     *n_newlines = reader->n_newlines - n_left_newlines;
     reader->n_bytes = n_left, reader->n_newlines = n_left_newlines;
+    reader->n_seen -= MIN_OF(length, reader->n_seen);
     reader->since_ms = time_now_ms();
     pthread_cond_broadcast(&reader->changed);
     return WEFT_OK;
@@ -292,6 +301,8 @@ static weft_status copy_until_end(LiveCopy *copy, LiveReader *reader, const Live
     copy_space_free(&taken, copy->budget);
     if (!status && reader->error.status)                    // the reader has ended
         status = fail(err, reader->error.status, -1, "%s", reader->error.message);
+    if (status && reader->error.hint[0])
+        error_hint(err, "%s", reader->error.hint);
     if (status && copy->figures->n_rows > 0)
         error_hint(err, "%llu rows were copied before; the last durable row of the stream is row %llu.",
                    (unsigned long long)copy->figures->n_rows, (unsigned long long)durable);

@@ -187,13 +187,19 @@ static weft_status read_beginning(Arena *arena, CopyStream *stream, Sample *samp
 }
 
 // Whole lines, with room behind them for the parser of fields.
-static weft_status read_sample(Arena *arena, const char *path, const _Atomic bool *cancel, Sample *sample, Error *err)
+static weft_status read_sample(Arena *arena, const char *path, const CopyOptions *options, const _Atomic bool *cancel,
+                               Sample *sample, Error *err)
 {
     CopyStream *stream;
+    CopyReturns returns = { 0 };
+    Error       ignored = { 0 };
+    size_t      n_seen = 0;
     TRY(stream_open_read(path, -1, cancel, &stream, err));
     weft_status status = read_beginning(arena, stream, sample, err);
     stream_close(stream);
     TRY(status);
+    // A mix of line ends is COPY's to report.
+    (void)copy_returns_mend(&returns, options, sample->bytes, sample->length, sample->is_all, &n_seen, &ignored);
     if (sample->length >= 3 && memcmp(sample->bytes, "\xEF\xBB\xBF", 3) == 0)
         sample->bytes += 3, sample->length -= 3;
     if (sample->is_all && sample->length && sample->bytes[sample->length - 1] != '\n')
@@ -371,10 +377,15 @@ static void look_at_member(void *context, FieldText key, FieldText value, bool i
         look->looks[number] = both(look->looks[number], seen);
 }
 
+static CopyOptions json_options(void)
+{
+    return (CopyOptions){ .json = true, .delimiter = '\t', .null_text = "\\N", .quote = '"', .escape = '"' };
+}
+
 static weft_status guess_json(Arena *arena, const Sample *sample, Guess *out, Error *err)
 {
     JsonLook look = { .arena = arena, .guess = out, .numbers = map_new(arena) };
-    *out = (Guess){ .options = { .json = true, .delimiter = '\t', .null_text = "\\N", .quote = '"', .escape = '"' } };
+    *out = (Guess){ .options = json_options() };
     for (size_t at = 0; at < sample->length;) {
         const char *newline = memchr(sample->bytes + at, '\n', sample->length - at);
         if (!newline)
@@ -423,8 +434,9 @@ weft_status guess_file(Arena *arena, const char *path, const char *format, const
     error_clear(&reason);
     if (!format)
         format = guess_format(path);
-    TRY(read_sample(arena, path, cancel, &sample, err));
     const bool is_json = format && strcmp(format, "json") == 0;
+    const CopyOptions options = is_json ? json_options() : csv_options(',');
+    TRY(read_sample(arena, path, &options, cancel, &sample, err));
     const weft_status status = is_json ? guess_json(arena, &sample, out, &reason)
                                        : guess_csv(arena, &sample, out, &reason);
     if (!status)

@@ -194,6 +194,26 @@ TEST(copy_lines)
     check_copy("\n", text_options(), "");
 }
 
+// As in PostgreSQL the first line end decides, and the others have to be like it.
+TEST(copy_lines_that_end_in_returns)
+{
+    CopyOptions header = csv_options(), escape = csv_options();
+    header.header = true;
+    escape.escape = '\\';
+    check_copy("1|one\r2|two\r", text_options(), "1|one;2|two;");
+    check_copy("1|one\r2|two", text_options(), "1|one;2|two;");
+    check_copy("1|one\r\r", text_options(), "1|one;");
+    check_copy("1|o\\\rne\\\r\r2|t\\\nwo\r", text_options(), "1|o\rne\r;2|t\nwo;");
+    check_copy("\xEF\xBB\xBFnumber,word\r1,one\r2,two\r", header, "1|one;2|two;");
+    check_copy("1,\"o\rn\ne\r\"\r2,two\r", csv_options(), "1|o\rn\ne\r;2|two;");
+    check_copy("1,\"o\\\"\rn\"\r2,two\r", escape, "1|o\"\rn;2|two;");
+    check_copy("\"1\",\"o\r\"\n2,two\n", csv_options(), "1|o\r;2|two;");
+    check_copy_words("one\rtwo\r", csv_options(), "one;two;");
+    check_fails("1,one\r2,two\n3,three\r", csv_options(), WEFT_BAD_COPY, "line 2: unquoted newline found in data");
+    check_fails("1|one\r2|two\r3|three\r\n", text_options(), WEFT_BAD_COPY, "line 4: literal newline found in data");
+    check_fails("1,one\n2,two\r3,three\r", csv_options(), WEFT_BAD_COPY, "line 2: 3 fields where");
+}
+
 TEST(copy_empty_file)
 {
     Fixture fixture = make_fixture(2);
@@ -648,7 +668,7 @@ TEST(copy_refuses_endless_lines)
 static bool read_simply(const char *text, size_t length, const CopyOptions *options, Text *rows)
 {
     bool is_inside = false, is_last = false;
-    char raw[256];
+    char raw[256], line_end = '\0';                         // of the first line: CR alone, or a new line
     for (size_t at = 0; at < length;) {
         size_t n = 0, n_fields = 1, starts[64] = { 0 };
         for (; at < length; at++) {                         // one row, as it stands in the file
@@ -664,8 +684,13 @@ static bool read_simply(const char *text, size_t length, const CopyOptions *opti
                 byte = text[++at];
             } else if (options->csv && byte == options->quote) {
                 is_inside = !is_inside;
-            } else if (byte == '\n' && !is_inside) {
-                break;
+            } else if ((byte == '\n' || byte == '\r') && !is_inside) {
+                if (!line_end)
+                    line_end = byte == '\r' && at + 1 < length && text[at + 1] == '\n' ? '\n' : byte;
+                if (byte == line_end)
+                    break;
+                if (byte == '\n')
+                    return false;                           // where the first line ended in CR
             } else if (byte == options->delimiter && !is_inside) {
                 starts[n_fields++] = n + 1;
             }
@@ -674,7 +699,7 @@ static bool read_simply(const char *text, size_t length, const CopyOptions *opti
         bool has_newline = at++ < length;
         if (is_inside)
             return false;
-        if (n > 0 && raw[n - 1] == '\r')
+        if (line_end != '\r' && n > 0 && raw[n - 1] == '\r')
             n--;
         if (is_last)
             return false;                                   // something behind the end marker
@@ -719,6 +744,7 @@ TEST(copy_agrees_with_a_simple_reader)
         options.escape = round % 3 == 1 ? '\\' : '"';
         options.delimiter = '|';
         const char *alphabet = round % 3 ? "a|\"\\\n\r1" : "a|N.\\\n\r1";
+        const char line_end = round % 5 ? '\n' : '\r';
         size_t length = 0, n_lines = (size_t)(round % 7);
         for (size_t line = 0; line < n_lines; line++) {     // random bytes, mostly put into the form of rows
             for (int field = 0; field < 2; field++) {
@@ -735,7 +761,7 @@ TEST(copy_agrees_with_a_simple_reader)
                 }
                 if (is_quoted)
                     text[length++] = '"';
-                text[length++] = field == 0 ? '|' : '\n';
+                text[length++] = field == 0 ? '|' : line_end;
             }
         }
         if (state >> 33 & 1 && length > 0)
@@ -1298,6 +1324,25 @@ TEST(a_pipe_goes_on_behind_truncate_and_not_into_another_table)
         CHECK(!is_dropped || strstr(only.err.hint, "the last durable row of the stream is row 1."));
         CHECK_STR(table_text(&fixture), is_dropped ? "" : "1|2|behind;");
         close_fixture(&fixture);
+    }
+}
+
+TEST(a_pipe_may_have_lines_that_end_in_returns)
+{
+    static const char *const texts[] = { "a,b\r1,one\r2,\"t\rwo\"\r", "a,b\r1,one\r2,\"t\rwo\"",
+                                         "a,b\r1,one\r2,two\n" };
+    CopyOptions options = csv_options();
+    options.header = true;
+    for (int i = 0; i < COUNT_OF(texts); i++) {
+        Fixture fixture = make_fixture(1);
+        Text text = { 0 };
+        text_add(&text, "%s", texts[i]);
+        open_store(&fixture, int_text, 2);
+        CHECK_STATUS(copy_pipe(&fixture, "pipe", &text, options), i < 2 ? WEFT_OK : WEFT_BAD_COPY);
+        CHECK_STR(table_text(&fixture), i < 2 ? "1|one;2|t\rwo;" : "1|one;");
+        CHECK(i < 2 || strstr(fixture.err.hint, "carriage return alone"));
+        close_fixture(&fixture);
+        text_free(&text);
     }
 }
 
