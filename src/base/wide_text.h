@@ -175,13 +175,13 @@ WIDE_FN_ u64 wide_over_fives_(u64 m, int n, int shift, u64 *round)
     return al;
 }
 
-// D 10^UP, D being 2 10^15 at most.  0: beyond 128 bits.
-WIDE_FN_ int wide_times_tens_(u64 d, int up, int is_negative, i64 *high, i64 *low)
+// D 10^UP, D being 2 10^15 at most.  0: beyond 128 bits, or (IS_EXACT) a digit is lost.
+WIDE_FN_ int wide_times_tens_(u64 d, int up, int is_negative, int is_exact, i64 *high, i64 *low)
 {
     u64 h, l;
     *high = *low = 0;
     if (up > 38 || up < -17)                                // more digits than a number has; far less than a half
-        return up < 0;
+        return up < 0 && !is_exact;
     if (up >= 0) {
         const i64 whole = is_negative ? -(i64)d : (i64)d;
         wide_five_to_(up, &h, &l);
@@ -192,11 +192,11 @@ WIDE_FN_ int wide_times_tens_(u64 d, int up, int is_negative, i64 *high, i64 *lo
     const u64 power = wide_fives_[-up] << -up, rest = d % power, whole = d / power + (rest >= power - rest);
     *low = is_negative ? -(i64)whole : (i64)whole;
     *high = -(*low < 0);
-    return 1;
+    return !is_exact || !rest;
 }
 
-// X as a decimal of this SCALE, 0 to 38, by its first N_DIGITS digits: 15, or 6 where it is a real.  0: no finite
-// number, or beyond 128 bits.
+// X as a decimal of this SCALE, 0 to 38, by its first N_DIGITS digits: 15, or 6 where it is a real; -15 or -6: and none
+// of these may be lost.  0: no finite number, beyond 128 bits, or one is lost.
 WIDE_CALL_ int wide_from_f64_(double x, int n_digits, int scale, i64 *high, i64 *low)
 {
     union {
@@ -204,12 +204,14 @@ WIDE_CALL_ int wide_from_f64_(double x, int n_digits, int scale, i64 *high, i64 
         u64    u;
     } bits;
     bits.f = x;
-    const int exponent = (int)(bits.u >> 52 & 0x7ff) - 1023, is_negative = (int)(bits.u >> 63);
+    const int exponent = (int)(bits.u >> 52 & 0x7ff) - 1023, is_negative = (int)(bits.u >> 63), is_exact = n_digits < 0;
     u64       m = (bits.u & 0xfffffffffffffull) | 1ull << 52, limit, digits, round;
     int       e = exponent - 52;
     *high = *low = 0;
     if (exponent < -130 || exponent > 126)                  // below 10^-39: 0; from 2^127 on: 39 digits
-        return exponent < 0;
+        return exponent < 0 && (!is_exact || x == 0);
+    if (is_exact)
+        n_digits = -n_digits;
     if (n_digits == 6 && !(m & 0x1fffffff))                 // a real has 24 bits
         m >>= 29, e += 29;
     limit = wide_fives_[n_digits] << n_digits;
@@ -217,7 +219,7 @@ WIDE_CALL_ int wide_from_f64_(double x, int n_digits, int scale, i64 *high, i64 
     WIDE_LOOP_ for (int q = ((exponent * 1233) >> 12) - n_digits + 1;; q++) {
         digits = q > 0 ? wide_over_fives_(m, q, e - q, &round) : wide_times_fives_(m, -q, q - e, &round);
         if (digits < limit)
-            return wide_times_tens_(digits + round, q + scale, is_negative, high, low);
+            return wide_times_tens_(digits + round, q + scale, is_negative, is_exact, high, low);
     }
 }
 

@@ -148,6 +148,16 @@ static void significant_digits(double value, int n_digits, i128 *digits, int *ex
     *digits = value < 0 ? -(i128)sum : (i128)sum;
 }
 
+// DIGITS of scale FROM as they are: none may be lost, as one is that TO's scale has no place for.
+static weft_status all_digits(i128 digits, int from, int to, int at, Value *out, Error *err)
+{
+    for (; from > to && digits % 10 == 0 && digits; from--) digits /= 10;
+    if (digits && from > to) return fail(err, WEFT_OUT_OF_RANGE, at, NUMERIC_LOSES_DIGITS);
+    if (!digits) from = to;
+    if (!rescale(digits, from, to, &out->i)) return fail(err, WEFT_OUT_OF_RANGE, at, NUMERIC_LOSES_DIGITS);
+    return value_fits(out->i, out->type) ? WEFT_OK : range_error(out->type, at, err);
+}
+
 static weft_status exact_from_float(double value, Type from, Type to, int at, Value *out, Error *err)
 {
     char buffer[32];
@@ -157,6 +167,7 @@ static weft_status exact_from_float(double value, Type from, Type to, int at, Va
     i128 digits;
     int  exponent;
     significant_digits(value, from.kind == TYPE_REAL ? 6 : 15, &digits, &exponent);
+    if (type_is_trimmed(to)) return all_digits(digits, -exponent, to.scale, at, out, err);
     return exact_from_exact(digits, -exponent, to, at, out, err);
 }
 

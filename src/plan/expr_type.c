@@ -620,6 +620,18 @@ static weft_status no_common_type(const Unify *unify, Type a, const Expr *b)
                 unify->what, type_label(a, x), type_label(b->type, y));
 }
 
+// Neither numbers that come from floats nor whole ones end in zeros behind the point.
+static bool shows_no_zeros(Type type) { return type_is_trimmed(type) || (!scale_of(type) && !type_is_quotient(type)); }
+
+static Type unified_number(const Expr *a, const Expr *b)
+{
+    Type       type = common_number(a, b);
+    const bool is_trimmed = type_is_trimmed(a->type) || type_is_trimmed(b->type);
+    if (is_trimmed && type.kind == TYPE_NUMERIC && shows_no_zeros(a->type) && shows_no_zeros(b->type))
+        type.precision = NUMERIC_TRIMMED;
+    return type;
+}
+
 static weft_status common_type(const Unify *unify, Type *type)
 {
     Expr common = { .kind = EXPR_COLUMN, .type = TYPE(NULL) };
@@ -627,7 +639,7 @@ static weft_status common_type(const Unify *unify, Type *type)
         const Expr *arg = unify->args[i * unify->step];
         if (expr_is_untyped(arg)) continue;
         if (expr_is_untyped(&common)) common.type = arg->type;
-        else if (type_is_number(arg->type) && type_is_number(common.type)) common.type = common_number(&common, arg);
+        else if (type_is_number(arg->type) && type_is_number(common.type)) common.type = unified_number(&common, arg);
         else if (type_is_time(arg->type) && type_is_time(common.type)) {
             if (!time_common(common.type, arg->type, &common.type)) return no_common_type(unify, common.type, arg);
         }

@@ -39,6 +39,7 @@
 //   constants
 //                    (and text -> text).  Decimals round half away from zero, double -> integer half to even; 22003 out
 //                    of range.
+//                    A float that becomes numeric without a precision (type_is_trimmed) loses no digit: else 22003.
 // Functions are operators too, from OP_FUNCTION on, in the order of their lists: see functions.h.
 enum { OP_FAILS = 1, OP_TESTS = 2, OP_LAX = 4 };            // may be an error; is a test; NULL may give a value
 
@@ -51,6 +52,8 @@ enum { OP_FAILS = 1, OP_TESTS = 2, OP_LAX = 4 };            // may be an error; 
     X(IS_NULL, "is null", 1, OP_TESTS | OP_LAX) X(IS_NOT_NULL, "is not null", 1, OP_TESTS | OP_LAX)                  \
     X(LIKE, "like", -1, OP_TESTS) X(ILIKE, "ilike", -1, OP_TESTS) X(IN, "in", -1, OP_TESTS | OP_LAX)                 \
     X(COALESCE, "coalesce", -1, OP_LAX) X(CAST, "cast", 1, OP_FAILS)
+
+#define NUMERIC_LOSES_DIGITS "float does not fit a numeric of 38 digits; numeric(p,s) rounds it"
 
 typedef enum Op {
 #define PLAN_OP_ENUM(name, text, n_args, properties) OP_##name,

@@ -32,6 +32,9 @@ weft_status bind_add_agg(Binder *binder, Block *block, const Agg *agg, const cha
     if (index == block->n_aggs) {
         const int column = plan_add_column(binder->plan, agg->type, name, NULL);
         *LIST_PUSH(binder->arena, block->aggs, block->n_aggs) = (BoundAgg){ *agg, column };
+        Agg *kept = arena_make(binder->arena, Agg);         // the list may move
+        *kept = *agg;
+        binder->plan->columns[column].agg = kept;
         if (agg->kind == AGG_COUNT || agg->kind == AGG_COUNT_ALL) columns_add(binder->arena, &binder->not_null, column);
         if (agg->arg) TRY(bind_count(binder, agg->arg));
     }

@@ -2,16 +2,31 @@
 //
 // In PostgreSQL such a number has as many digits behind the point as the value that it comes from.  Here a column of a
 // query has one scale, and it is chosen so that no value loses a digit: that of the type for exact numbers, that of the
-// constant, what the statistics prove for floats, and the texts themselves for a column of text.  A value of which
-// digits would be lost all the same is an error when it comes (22003).
+// constant, what the statistics prove for floats, and the texts themselves for a column of text.  Where nothing is
+// known, or the sizes differ too much for 38 digits, it is one that does for usual values.  A value of which digits
+// would be lost all the same is an error when it comes (22003).
 
 #include <math.h>
 
 #include "sql/sql_int.h"
 
-enum { DIGITS_MOST = 38, TEXT_SCALE = 18, TEXTS_MOST = 1 << 22 };
+// With a scale of 20, floats from 10^-6 to 10^18 keep all of their 15 digits; with one of 15, those from 1 to 10^23.
+enum { DIGITS_MOST = 38, TEXT_SCALE = 18, FLOAT_SCALE = 20, FLOAT_SCALE_LEAST = 15, TEXTS_MOST = 1 << 22 };
 
 // ---- floats ---------------------------------------------------------------------------------------------------------
+
+static Range range_of_source(void *context, const Expr *column);
+
+// The least and the greatest value are values; a mean lies between them, but for how it is rounded.
+static Range range_of_agg(const Plan *plan, const Agg *agg)
+{
+    Range      range = range_of_type(agg->type);
+    const bool is_value = agg->kind == AGG_MIN || agg->kind == AGG_MAX;
+    if (!type_is_float(agg->type) || !(is_value || agg->kind == AGG_AVG)) return range;
+    range.f = range_of(agg->arg, range_of_source, (void *)(uintptr_t)plan).f;
+    if (!is_value) range.f.unit = range.f.least = float_range_any().least;
+    return range;
+}
 
 // What is proved about a column while the query is bound: what the statistics of its table say.
 static Range range_of_source(void *context, const Expr *column)
@@ -19,21 +34,24 @@ static Range range_of_source(void *context, const Expr *column)
     const Plan       *plan = context;
     const PlanColumn *source = &plan->columns[column->column];
     if (source->table) return plan_range_of_stored(source->table, source->place);
+    if (source->agg) return range_of_agg(plan, source->agg);
     if (source->value) return range_of(source->value, range_of_source, context);
     return range_of_type(column->type);
 }
 
-// Digits behind the point with which all floats of the range keep their first N_DIGITS; -1: there is no such scale.  A
-// float of at least 10^k has N_DIGITS - 1 - k of them at most, and a multiple of 2^-u no more than u.
+// Digits behind the point with which all floats of the range keep their first N_DIGITS.  A float of at least 10^k has
+// N_DIGITS - 1 - k of them at most, and a multiple of 2^-u no more than u.  Where 38 digits have no room for all, the
+// scale is no larger than it must be, since what is computed from these numbers has to fit as well.
 static int scale_of_floats(FloatRange range, int n_digits)
 {
-    if (!range.known) return -1;
+    if (!range.known) return FLOAT_SCALE;
     const double most = range.low > range.high ? 0 : fmax(fabs(range.low), fabs(range.high));
     const int    least = (int)floor(range.least * 0.30102999566398120);
-    const int    whole = most >= 1 ? (int)floor(log10(most)) + 2 : 1;
+    const int    whole = most >= 1 ? (int)floor(log10(most)) + 2 : 1, room = DIGITS_MOST - whole;
     const int    scale = MAX_OF(MIN_OF(n_digits - 1 - least, -range.unit), 0);
     if (most == 0) return 0;
-    return scale + whole <= DIGITS_MOST ? scale : -1;
+    if (scale <= room) return scale;
+    return room >= FLOAT_SCALE_LEAST ? MIN_OF(room, FLOAT_SCALE) : FLOAT_SCALE;
 }
 
 static weft_status cast_float(Binder *binder, Expr *arg, int at, Expr **out)
@@ -50,11 +68,6 @@ static weft_status cast_float(Binder *binder, Expr *arg, int at, Expr **out)
     }
     const Range range = range_of(arg, range_of_source, binder->plan);
     const int   scale = scale_of_floats(range.f, is_real ? 6 : 15);
-    if (scale < 0) {
-        refuse(binder, at, "a cast of floats of unknown or very different sizes to numeric without precision");
-        error_hint(binder->err, "Say how many digits: numeric(18,6).");
-        return WEFT_UNSUPPORTED;
-    }
     return expr_cast(binder->arena, arg, (Type){ TYPE_NUMERIC, NUMERIC_TRIMMED, (u8)scale }, at, out, binder->err);
 }
 

@@ -97,6 +97,7 @@ weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *
 weft_status value_parse_free(const char *bytes, size_t length, Value *value, Error *err);
 // As PostgreSQL makes a numeric of a float: its first 15 digits, 6 of a real, without zeros at the end.
 weft_status value_free_of_float(double number, bool is_real, Value *value, Error *err);
+bool        type_is_trimmed(Type type);
 bool        type_is_quotient(Type type);
 int         value_shown(const Value *value);                       // digits behind the point, of exact numbers
 // As psql prints it; full length is returned.

@@ -53,9 +53,14 @@ bool type_is_float(Type type)
     return type.kind == TYPE_REAL || type.kind == TYPE_DOUBLE;
 }
 
+bool type_is_trimmed(Type type)
+{
+    return type.kind == TYPE_NUMERIC && type.precision == NUMERIC_TRIMMED;
+}
+
 bool type_is_quotient(Type type)
 {
-    return type.kind == TYPE_NUMERIC && (type.precision == NUMERIC_QUOTIENT || type.precision == NUMERIC_TRIMMED);
+    return type_is_trimmed(type) || (type.kind == TYPE_NUMERIC && type.precision == NUMERIC_QUOTIENT);
 }
 
 bool type_is_uuid(Type type)

@@ -188,8 +188,7 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
     u128 magnitude;
     if (!scan_decimal(trimmed(bytes, length), &decimal))
         return value_bad_text(type, bytes, length, err);
-    const bool is_trimmed = type.kind == TYPE_NUMERIC && type.precision == NUMERIC_TRIMMED;
-    if (is_trimmed && loses_digits(&decimal, type.scale)) {
+    if (type_is_trimmed(type) && loses_digits(&decimal, type.scale)) {
         fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
         error_hint(err, "A number has more than %d digits behind the point; numeric(p,s) rounds to s.", type.scale);
         return WEFT_OUT_OF_RANGE;
@@ -421,7 +420,7 @@ int value_shown(const Value *value)
 {
     if (value->shown)
         return MIN_OF(value->shown - 1, value->type.scale);
-    if (value->type.kind == TYPE_NUMERIC && value->type.precision == NUMERIC_TRIMMED)
+    if (type_is_trimmed(value->type))
         return trimmed_scale(value->i, value->type.scale);
     if (type_is_quotient(value->type))
         return wide_shown((i64)(value->i >> 64), (i64)value->i, value->type.scale);

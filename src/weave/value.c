@@ -593,12 +593,14 @@ static Val wide_rescale(Weaver *w, const Expr *expr, Val a)
 }
 
 // By the digits that its type has, as the interpreter does it (plan/eval_cast.c).  Rounded first, then looked at:
-// 99.994 is a decimal(4,2).
+// 99.994 is a decimal(4,2).  A numeric without a precision loses none of them.
 static Val float_to_decimal(Weaver *w, const Expr *expr, Val a)
 {
     const Range bound = range_of_target(expr->type);
-    const int   n_digits = expr->args[0]->type.kind == TYPE_REAL ? 6 : 15;
-    const char *name = PRINT("e%d", w->n_temps++), *message = overflow_message(expr->type);
+    const bool  is_exact = type_is_trimmed(expr->type);
+    const int   n_digits = (expr->args[0]->type.kind == TYPE_REAL ? 6 : 15) * (is_exact ? -1 : 1);
+    const char *name = PRINT("e%d", w->n_temps++);
+    const char *message = is_exact ? NUMERIC_LOSES_DIGITS : overflow_message(expr->type);
     Range       range = range_of_type((Type){ TYPE_NUMERIC, 38, 0 });
     range.nullable = a.range.nullable;
     weave_stmt(w, "WIDE_FROM_F64(%s, %s, %d, %d, %d)", name, unless_null(w, &a, "0.0"), n_digits,

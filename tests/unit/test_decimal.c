@@ -108,6 +108,33 @@ TEST(the_text_for_kernels_rounds_as_printf_does)
     CHECK(n_fit > ROUNDS / 4 && n_fit < ROUNDS);
 }
 
+// A number without a precision is what its digits say, or an error.
+TEST(no_digit_is_lost_without_a_precision)
+{
+    int n_fit = 0;
+    for (int n = 0; n < ROUNDS; n++) {
+        const bool   is_real = n % 2;
+        const double number = random_number(is_real);
+        const int    scale = random_between(0, 38);
+        i64          high, low;
+        Value        wanted, digits;
+        Error        error;
+        error_clear(&error);
+        const bool   fits = cast_of(number, is_real, (Type){ TYPE_NUMERIC, NUMERIC_TRIMMED, (u8)scale }, &wanted);
+        const int    is_made = wide_from_f64(number, is_real ? -6 : -15, scale, &high, &low);
+        const i128   made = (i128)((u128)(u64)high << 64 | (u64)low);
+        if (fits != (is_made && has_38_digits(made)) || (fits && made != wanted.i))
+            CHECK_FAIL("%a (%.17g) with %d digits after the point", number, number, scale);
+        if (value_free_of_float(number, is_real, &digits, &error) == WEFT_OK) {
+            const bool has_room = value_scale_up(&digits.i, MAX_OF(scale - digits.type.scale, 0));
+            CHECK_INT(fits, digits.i == 0 || (digits.type.scale <= scale && has_room));
+            if (fits) CHECK(digits.i == wanted.i);
+        }
+        n_fit += fits;
+    }
+    CHECK(n_fit > ROUNDS / 8 && n_fit < ROUNDS);
+}
+
 // type_name leaves out what a numeric of 38 digits has by itself.
 static const char *spelled(Type type)
 {

@@ -391,8 +391,7 @@ TEST(casts)
     CHECK_BOUND("select interval '1 hour'", "select interval '01:00:00'");
     CHECK_REFUSED("select interval '1-2' year to month", "interval", "this kind of interval");
     CHECK_BOUND("select x::varchar(3) from t", "select left(x, 3)");
-    CHECK_REFUSED("select avg(f)::numeric from t", "::",
-                  "a cast of floats of unknown or very different sizes to numeric without precision");
+    CHECK_BOUND("select avg(f)::numeric from t", "select avg(f)::numeric group by nothing");
     CHECK_REFUSED("select x::money from t", "money", "type money");
     CHECK_REFUSED("select x::timestamp(3) from t", "timestamp", "a number of digits of seconds");
     CHECK_FAILS("select x::int[] from t", "0A000", "int[]", "arrays are not supported");
