@@ -287,6 +287,18 @@ static bool scan_numeral(const char *p, const char *end, Numeral *numeral)
     return p == end;
 }
 
+// 1.5e3 is 1500 and 1e-5 has five digits behind the point, as in PostgreSQL; a double where 38 digits do not do.
+static weft_status parse_exponent(const char *bytes, size_t length, int at, Value *value, Error *err)
+{
+    if (value_parse_free(bytes, length, value, &(Error){ 0 })) {
+        *value = (Value){ .type = TYPE(DOUBLE) };
+        return parse_at(TYPE(DOUBLE), bytes, length, at, value, err);
+    }
+    const int n_digits = MAX_OF(count_digits(value->i), value->type.scale);
+    if (n_digits <= DECIMAL_DIGITS) value->type = (Type){ TYPE_DECIMAL, (u8)n_digits, value->type.scale };
+    return WEFT_OK;
+}
+
 weft_status number_parse(const char *bytes, size_t length, int at, Value *value, Error *err)
 {
     const char *p = bytes, *end = bytes + length;
@@ -313,11 +325,11 @@ weft_status number_parse(const char *bytes, size_t length, int at, Value *value,
     }
     if (!numeral.has_exponent) {
         fail(err, WEFT_OUT_OF_RANGE, at, "a number of %d digits is too long", n_digits);
-        error_hint(err, "Exact numbers have %d digits at most; 1e40 is a double.", NUMERIC_DIGITS);
+        error_hint(err, "Exact numbers have %d digits at most. As a text it can be cast to double precision.",
+                   NUMERIC_DIGITS);
         return WEFT_OUT_OF_RANGE;
     }
-    value->type = TYPE(DOUBLE);
-    return parse_at(TYPE(DOUBLE), p, (size_t)(end - p), at, value, err);
+    return parse_exponent(p, (size_t)(end - p), at, value, err);
 }
 
 // ---- any type to any ------------------------------------------------------------------------------------------------

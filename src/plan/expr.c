@@ -71,10 +71,28 @@ weft_status expr_number(Arena *arena, const char *bytes, size_t length, int at, 
     Value value;
     TRY(number_parse(bytes, length, at, &value, err));
     *out = const_new(arena, &value, at);
+    (*out)->is_long = value.type.kind == TYPE_DOUBLE;
     return WEFT_OK;
 }
 
 // ---- questions ------------------------------------------------------------------------------------------------------
+
+weft_status expr_refuse_long(const Expr *expr, Error *err)
+{
+    if (!expr->is_long) return WEFT_OK;
+    fail(err, WEFT_OUT_OF_RANGE, expr->at, "a number of more than %d digits is too long", NUMERIC_DIGITS);
+    error_hint(err, "Exact numbers have %d digits at most. Cast it to double precision if one is meant.",
+               NUMERIC_DIGITS);
+    return WEFT_OUT_OF_RANGE;
+}
+
+Expr *expr_as_double(Arena *arena, const Expr *expr)
+{
+    Expr *copy = arena_make(arena, Expr);
+    *copy = *expr;
+    copy->is_long = false;
+    return copy;
+}
 
 bool expr_is_const(const Expr *expr)
 {

@@ -131,6 +131,8 @@ static bool is_uuid_castable(Type from, Type to)
 weft_status expr_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
 {
     *out = arg;
+    if (type.kind == TYPE_TEXT) TRY(expr_refuse_long(arg, err));
+    if (arg->is_long) *out = arg = expr_as_double(arena, arg);
     if (type_equal(arg->type, type)) return WEFT_OK;
     if (!is_uuid_castable(arg->type, type)) return cannot_cast(arg, type, at, err);
     const bool with_text = expr_is_untyped(arg) || arg->type.kind == TYPE_TEXT || type.kind == TYPE_TEXT;

@@ -7,6 +7,8 @@
 
 enum { DECIMAL_DIGITS = 18, NUMERIC_DIGITS = 38 };
 
+Expr *expr_as_double(Arena *arena, const Expr *expr);       // a copy of what is_long, as any other double
+
 bool        type_is_number(Type type);
 bool        type_is_exact(Type type);                       // integers, decimal, numeric: a whole number over 10^scale
 const char *type_label(Type type, char buffer[32]);         // as type_name, "unknown" for an untyped literal

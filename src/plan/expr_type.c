@@ -15,6 +15,7 @@
 #include "plan/functions.h"
 #include "plan/time.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static weft_status no_operator(const Call *call)
@@ -135,6 +136,43 @@ static weft_status settle_literals(Call *call)
     Expr **args = call->args;
     if (expr_is_untyped(args[0]) && !expr_is_untyped(args[1])) return settle_literal(call, 0, args[1]->type);
     if (expr_is_untyped(args[1]) && !expr_is_untyped(args[0])) return settle_literal(call, 1, args[0]->type);
+    return WEFT_OK;
+}
+
+// ---- literals of more than 38 digits --------------------------------------------------------------------------------
+
+static bool is_double_value(const Expr *expr) { return type_is_float(expr->type) && !expr->is_long; }
+
+// PostgreSQL has such numerics.  Here they are doubles, where another value says that these are meant.
+static weft_status settle_long(Arena *arena, Expr **args, int n_args, int step, Error *err)
+{
+    bool has_double = false;
+    for (int i = 0; i < n_args; i++) has_double |= is_double_value(args[i * step]);
+    for (int i = 0; i < n_args; i++) {
+        Expr **arg = &args[i * step];
+        if (!has_double) TRY(expr_refuse_long(*arg, err));
+        if ((*arg)->is_long) *arg = expr_as_double(arena, *arg);
+    }
+    return WEFT_OK;
+}
+
+// No number of 38 digits equals it, and as doubles all of them are on the same side of it.
+static bool is_beyond_numerics(const Expr *expr)
+{
+    const double size = fabs(expr->value.f);
+    return size >= 1e38 || size < 1e-38;
+}
+
+static weft_status settle_long_compared(Call *call)
+{
+    for (int i = 0; i < 2; i++) {
+        Expr *arg = call->args[i];
+        if (!arg->is_long) continue;
+        const Expr *other = call->args[1 - i];
+        if (other->is_long || !(is_double_value(other) || is_beyond_numerics(arg)))
+            TRY(expr_refuse_long(arg, call->err));
+        call->args[i] = expr_as_double(call->arena, arg);
+    }
     return WEFT_OK;
 }
 
@@ -314,6 +352,7 @@ static weft_status type_arithmetic(Call *call)
     Expr *a = call->args[0], *b = call->args[1];
     if (is_time(a) || is_time(b)) return type_date_call(call);
     if (!type_is_number(a->type) || !type_is_number(b->type)) return no_operator(call);
+    TRY(settle_long(call->arena, call->args, 2, 1, call->err));
     return type_number_call(call);
 }
 
@@ -324,6 +363,7 @@ static weft_status type_sign(Call *call)
     arg = call->args[0];
     if (is_kind(arg, TYPE_INTERVAL)) return type_interval_sign(call);
     call->type = arg->type;
+    TRY(expr_refuse_long(arg, call->err));
     return type_is_number(arg->type) ? WEFT_OK : no_operator(call);
 }
 
@@ -449,6 +489,7 @@ static weft_status compare_exact(Call *call)
 static weft_status type_comparison(Call *call)
 {
     TRY(settle_literals(call));
+    TRY(settle_long_compared(call));
     if (expr_is_untyped(call->args[0]))
         for (int i = 0; i < 2; i++) TRY(coerce_arg(call, i, TYPE(TEXT)));
     const Expr *a = call->args[0], *b = call->args[1];
@@ -544,7 +585,7 @@ static Type in_type(const Call *call)
     for (int i = 1; i < call->n_args; i++) {
         const Type other = call->args[i]->type;
         if (expr_is_untyped(call->args[0]) && other.kind != TYPE_NULL && type.kind == TYPE_TEXT) type = other;
-        if (type_is_number(type) && type_is_float(other)) type = TYPE(DOUBLE);
+        if (type_is_number(type) && is_double_value(call->args[i])) type = TYPE(DOUBLE);
     }
     return type.kind == TYPE_REAL ? TYPE(DOUBLE) : type;
 }
@@ -560,6 +601,12 @@ static weft_status in_const(Call *call, Expr *constant, Type type, Expr **out)
                         call->err));
     if (expr_is_untyped(constant) || constant->value.is_null)
         return expr_cast(call->arena, constant, type, constant->at, out, call->err);
+    if (constant->is_long && type_is_exact(type)) {
+        if (!is_beyond_numerics(constant)) return expr_refuse_long(constant, call->err);
+        *out = NULL;
+        return WEFT_OK;
+    }
+    if (constant->is_long) *out = constant = expr_as_double(call->arena, constant);
     if (type_is_exact(type) && type_is_exact(constant->type)) {
         *out = const_fits(constant, type, &value) ? exact_const(call->arena, value, type, constant->at) : NULL;
         return WEFT_OK;
@@ -586,6 +633,7 @@ static weft_status type_in(Call *call)
     const Type type = in_type(call);
     int        n_kept = 1;
     call->type = TYPE(BOOLEAN);
+    TRY(expr_refuse_long(call->args[0], call->err));
     TRY(coerce_arg(call, 0, type));
     for (int i = 1; i < call->n_args; i++) {
         Expr *constant;
@@ -670,6 +718,7 @@ weft_status expr_unify(Arena *arena, Expr **args, int n_args, int step, const ch
         TRY(settle_numbers(&unify));
         TRY(common_type(&unify, &type));
     }
+    TRY(settle_long(arena, args, n_args, step, err));
     for (int i = 0; i < n_args; i++) {
         Expr **arg = &args[i * step];
         if (expr_is_untyped(*arg)) TRY(expr_coerce(arena, *arg, type, (*arg)->at, arg, err));
@@ -706,12 +755,15 @@ static weft_status type_function(Call *call, const Function *function)
     if (!function_types(function, call->args, call->n_args, types, &call->type)) return no_function(call, function);
     for (int i = 0; i < call->n_args; i++) {
         if (function->args[i] == ARG_CONSTANT) continue;
+        if (function->args[i] == ARG_DOUBLE && call->args[i]->is_long)
+            call->args[i] = expr_as_double(call->arena, call->args[i]);
         if (function->args[i] == ARG_DIGITS && call->args[i]->kind != EXPR_CONST)
             return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at,
                         "%s to a number of digits that is not constant is not supported yet", function->names[0]);
         if (expr_is_untyped(call->args[i]) && function->args[i] != ARG_DIGITS) TRY(coerce_arg(call, i, types[i]));
         else if (function->args[i] != ARG_DIGITS) TRY(cast_arg(call, i, types[i]));
     }
+    TRY(settle_long(call->arena, call->args, call->n_args, 1, call->err));
     if (!function->is_cast || expr_is_null_const(call->args[call->n_args - 1])) return WEFT_OK;
     return expr_make_cast(call->arena, call->args[0], call->type, call->at, &call->result, call->err);
 }

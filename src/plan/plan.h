@@ -84,6 +84,8 @@ struct Expr {
     int      column;
     int      param;
     int      depth, size;              // height, and nodes counted with repetition; 0 in a leaf made by hand
+    bool     is_long;                  // a number of more than 38 digits (1e300), as a double: only where doubles are
+                                       // meant (expr_refuse_long)
     bool     is_declared;              // a column or a cast whose numeric(p,s) the user wrote (expr_is_declared)
 };
 
@@ -130,6 +132,7 @@ weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err);
 
 bool expr_equal(const Expr *a, const Expr *b);
 bool expr_is_const(const Expr *expr);
+weft_status expr_refuse_long(const Expr *expr, Error *err);       // 22003 where EXPR is_long
 // Whether EXPR's precision and scale are what a declared column or a cast says; else they are only the digits that its
 // values have.  CASE and COALESCE keep what all their results have, as in PostgreSQL.
 bool expr_is_declared(const Expr *expr);

@@ -75,6 +75,7 @@ static weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, c
                     "count(*) must be used to call a parameterless aggregate function");
     if (call->n_args != 1) return no_such_aggregate(binder, call, name);
     TRY(binder->bind_expr(binder, call->args[0], arg));
+    TRY(expr_refuse_long(*arg, binder->err));
     if (aggregate->takes(TYPE(TEXT))) TRY(bind_settle(binder, *arg, arg));
     if (*kind == AGG_COUNT && !call->agg_distinct && expr_is_const(*arg) && !(*arg)->value.is_null)
         *kind = AGG_COUNT_ALL, *arg = NULL;                 // count(1)

@@ -120,6 +120,7 @@ static weft_status bind_value(Insert *insert, const ParseNode *node, const Colum
         error_hint(binder->err, "You will need to rewrite or cast the expression.");
         return WEFT_TYPE_MISMATCH;
     }
+    if (column->type.kind == TYPE_TEXT) TRY(expr_refuse_long(expr, binder->err));
     const EvalContext context = { .arena = binder->arena };
     TRY(expr_eval(expr, &context, value, binder->err));                                // 1/0 fails here, not later
     TRY(cast_to_column(binder, expr_const(binder->arena, *value, expr->at), column, expr->at, &expr));

@@ -49,6 +49,7 @@ weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, E
 weft_status bind_settle(Binder *binder, Expr *expr, Expr **out)
 {
     *out = expr;
+    TRY(expr_refuse_long(expr, binder->err));
     if (expr->type.kind != TYPE_NULL) return WEFT_OK;
     return expr_coerce(binder->arena, expr, TYPE(TEXT), expr->at, out, binder->err);
 }

@@ -324,7 +324,7 @@ Expr       *term_null(Binder *binder, int at);
 Expr       *term_integer(Binder *binder, int value, int at);
 weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **out); // B may be NULL
 weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, Expr **out);  // AND, OR of a list
-weft_status bind_settle(Binder *binder, Expr *expr, Expr **out);  // what is still untyped becomes text
+weft_status bind_settle(Binder *binder, Expr *expr, Expr **out);  // what is still untyped becomes text; no long literal
 weft_status bind_count(Binder *binder, const Expr *expr);         // adds to the size of the query: 54001
 weft_status bind_conjuncts(Binder *binder, Expr *condition, Expr ***list, int *n_list);      // split at AND, counted
 bool        term_is_not_null(const Binder *binder, const Expr *expr);               // proved by what is declared

@@ -172,8 +172,11 @@ TEST(numbers_are_typed_by_their_digits)
     CHECK_STR(shown(number("00012.5")), "12.5 decimal(3,1)");
     CHECK_STR(shown(number("123456789012345.678")), "123456789012345.678 decimal(18,3)");
     CHECK_STR(shown(number("1234567890123456.789")), "1234567890123456.789 numeric");
-    CHECK_STR(shown(number("1e3")), "1000 double precision");
+    CHECK_STR(shown(number("1e3")), "1000 decimal(4,0)");
     CHECK_STR(shown(number("00000000000000000000000000000000000000000000000000007")), "7 integer");
+    CHECK_STR(shown(number("1e-5")), "0.00001 decimal(5,5)");
+    CHECK_STR(shown(number("1e20")), "100000000000000000000 numeric");
+    CHECK_STR(shown(number("1e300")), "1e+300 double precision");
     CHECK_STR(shown(number("1e999")), "22003 \"1e999\" is out of range for type double precision");
     CHECK_STR(shown(number("1.2.3")), "22P02 invalid input syntax for type numeric: \"1.2.3\"");
     CHECK_STR(shown(number("1e")), "22P02 invalid input syntax for type numeric: \"1e\"");
@@ -472,7 +475,7 @@ TEST(in_sorts_and_drops_what_cannot_match)
     CHECK_STR(shown(CALL(OP_IN, column(MONEY), number("2"), literal("1.5"))), "c3 in (1.50, 2.00) boolean");
     CHECK_STR(shown(CALL(OP_IN, column(TEXT), literal("b"), literal("a"))), "c8 in ('a', 'b') boolean");
     CHECK_STR(shown(CALL(OP_IN, column(INT), null_literal(), number("1"))), "c1 in (1, null) boolean");
-    CHECK_STR(shown(CALL(OP_IN, column(INT), number("1"), number("1e0"))), "c1::double precision in (1) boolean");
+    CHECK_STR(shown(CALL(OP_IN, column(INT), number("1"), number("1e0"))), "c1 in (1) boolean");
     CHECK_STR(shown(CALL(OP_IN, column(REAL), number("1"))), "c5::double precision in (1) boolean");
     CHECK_STR(shown(CALL(OP_IN, column(DATE), literal("1994-01-01"))), "c7 in (date '1994-01-01') boolean");
     CHECK_STR(shown(CALL(OP_IN, column(INT), text_value(TYPE(TEXT), "1"))),
@@ -580,12 +583,12 @@ TEST(casts_round_as_postgresql_does)
     CHECK_STR(result(cast(number("1.5"), TYPE(INTEGER))), "2");
     CHECK_STR(result(cast(number("2.5"), TYPE(INTEGER))), "3");
     CHECK_STR(result(cast(number("-2.5"), TYPE(INTEGER))), "-3");
-    CHECK_STR(result(cast(number("25e-1"), TYPE(INTEGER))), "2");
-    CHECK_STR(result(cast(number("35e-1"), TYPE(INTEGER))), "4");
-    CHECK_STR(result(cast(number("-25e-1"), TYPE(BIGINT))), "-2");
+    CHECK_STR(result(cast(cast(number("25e-1"), TYPE(DOUBLE)), TYPE(INTEGER))), "2");
+    CHECK_STR(result(cast(cast(number("35e-1"), TYPE(DOUBLE)), TYPE(INTEGER))), "4");
+    CHECK_STR(result(cast(cast(number("-25e-1"), TYPE(DOUBLE)), TYPE(BIGINT))), "-2");
     CHECK_STR(result(cast(number("1.005"), columns[MONEY])), "1.01");
     CHECK_STR(result(cast(number("-1.005"), columns[MONEY])), "-1.01");
-    CHECK_STR(result(cast(number("1005e-3"), columns[MONEY])), "1.01");        // by its digits, not its bits
+    CHECK_STR(result(cast(cast(number("1.005"), TYPE(DOUBLE)), columns[MONEY])), "1.01");        // by its digits, not its bits
     CHECK_STR(result(cast(number("1.004999"), columns[MONEY])), "1.00");
     CHECK_STR(result(cast(number("1e15"), TYPE(INTEGER))), "22003 integer out of range");
     CHECK_STR(result(cast(number("1e19"), TYPE(BIGINT))), "22003 bigint out of range");
