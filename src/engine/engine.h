@@ -314,7 +314,7 @@ typedef struct View {
     const void *data;                  // i64, double, i128, weft_text, or i64 codes of
     Dictionary *dict;
     u32         dict_count;
-    const u32  *ranks;                 // codes: by which they are sorted; set when needed
+    const u32  *ranks;                 // codes: by which they are sorted; NULL: by their texts
     const u8   *nulls;
     const u8   *shown;                 // quotients: Value.shown of each; NULL: not known
 } View;
@@ -336,8 +336,9 @@ typedef struct Tie {
     const void *context;
 } Tie;  // of rows that come in no order of their own
 typedef struct ViewKey { int view; bool descending, nulls_first; } ViewKey;
-// The rows by KEYS, on all threads; rows that are equal stay in order.  *ROWS NULL: they are as they should be.  Codes
-// that are sorted by get their ranks.
+// Whether codes are to be sorted by ranks of the whole dictionary, and not by the texts of the rows.
+bool query_wants_ranks(const QueryRun *run, const View *view, u64 n_rows, u64 n_wanted);
+// The rows by KEYS, on all threads; rows that are equal stay in order.  *ROWS NULL: they are as they should be.
 weft_status sort_views(QueryRun *run, View *views, u64 n_rows, const ViewKey *keys, int n_keys, u64 **rows);
 // ORDER BY, DISTINCT ON, copies, LIMIT, OFFSET; TIE may be NULL.  VIEWS are the finish's outputs.
 weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_rows, const Tie *tie, Order *order);

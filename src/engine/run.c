@@ -16,9 +16,21 @@ weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
     return counted_alloc(run->arena, query_budget(run), bytes, out, run->err);
 }
 
+#define FEW_TEXTS  ((u32)1 << 16)      // are ranked in a few ms
+#define RANK_BYTES 36                  // a text, while its rank is made
+
+bool query_wants_ranks(const QueryRun *run, const View *view, u64 n_rows, u64 n_wanted)
+{
+    const u32 n_texts = view->dict_count;
+    if (dict_has_ranks(view->dict, n_texts)) return true;
+    if (!mem_fits(query_budget(run), (i64)n_texts * RANK_BYTES)) return false;
+    return n_texts <= FEW_TEXTS || (n_wanted > n_rows / 4 && n_rows > n_texts / 4);
+}
+
 weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks)
 {
-    return dict_hold_ranks(run->arena, dict, count, &run->session->stop, ranks, run->err);
+    const RanksWith with = { query_budget(run), &run->session->stop };
+    return dict_hold_ranks(run->arena, dict, count, with, ranks, run->err);
 }
 
 void query_notice(QueryRun *run, const char *notice)

@@ -28,6 +28,13 @@ static int compare_text(weft_text a, weft_text b)
     return order ? order : COMPARE(a.length, b.length);
 }
 
+static int compare_codes(const View *view, i64 a, i64 b)
+{
+    if (a == b) return 0;
+    if (view->ranks) return COMPARE(view->ranks[a], view->ranks[b]);
+    return compare_text(dict_get(view->dict, (u32)a), dict_get(view->dict, (u32)b));
+}
+
 int compare_view_cells(const View *view, u64 a, u64 b)
 {
     switch (view->kind) {
@@ -37,8 +44,7 @@ int compare_view_cells(const View *view, u64 a, u64 b)
             return COMPARE(x, y);
         }
         case VIEW_TEXT: return compare_text(((const weft_text *)view->data)[a], ((const weft_text *)view->data)[b]);
-        case VIEW_CODE:
-            return COMPARE(view->ranks[((const i64 *)view->data)[a]], view->ranks[((const i64 *)view->data)[b]]);
+        case VIEW_CODE:  return compare_codes(view, ((const i64 *)view->data)[a], ((const i64 *)view->data)[b]);
         case VIEW_FLOAT: break;
     }
     const double x = ((const double *)view->data)[a], y = ((const double *)view->data)[b];
@@ -405,12 +411,52 @@ static weft_status keep_first(const Sorter *sorter, Item *items, u64 n_rows, u64
     return WEFT_OK;
 }
 
-static weft_status rank_codes(QueryRun *run, View *views, const ViewKey *keys, int n_keys)
+// ---- texts by their codes -------------------------------------------------------------------------------------------
+//
+// Ranks order all texts of a dictionary, and are kept with it.  Where few rows are sorted, or few of them wanted, or
+// memory is short, the texts of the rows are sorted instead: 16 bytes a row, of which a file may hold what is too much.
+
+typedef struct LookUp { const View *view; weft_text *texts; } LookUp;
+
+static void look_up_texts(void *context, int part, u64 first, u64 end)
 {
-    for (int k = 0; k < n_keys; k++) {
-        View *view = &views[keys[k].view];
-        if (view->kind == VIEW_CODE && !view->ranks) TRY(query_ranks(run, view->dict, view->dict_count, &view->ranks));
+    const LookUp *look = context;
+    const i64    *codes = look->view->data;
+    for (u64 r = first; r < end; r++)
+        if (!view_is_null(look->view, r)) look->texts[r] = dict_get(look->view->dict, (u32)codes[r]);
+}
+
+static weft_status texts_of_codes(const Sorter *sorter, const View *view, u64 n_rows, View *out)
+{
+    const RowParts parts = team_split(&sorter->team, n_rows);
+    LookUp         look = { .view = view };
+    TRY(query_alloc(sorter->run, (n_rows + 1) * sizeof *look.texts, (void **)&look.texts));
+    if (!team_rows(&sorter->team, &parts, look_up_texts, &look)) return query_canceled(sorter->run);
+    *out = *view;
+    out->kind = VIEW_TEXT, out->data = look.texts;
+    return WEFT_OK;
+}
+
+// The views to sort by: copies, where some keys are texts that were looked up.
+static weft_status views_of_keys(Sorter *sorter, View *views, u64 n_rows, u64 n_wanted)
+{
+    QueryRun *run = sorter->run;
+    int       n_views = 0;
+    for (int k = 0; k < sorter->n_keys; k++) n_views = MAX_OF(n_views, sorter->keys[k].view + 1);
+    View *own = arena_array(run->arena, View, n_views + 1);
+    for (int v = 0; v < n_views; v++) own[v] = views[v];
+    for (int k = 0; k < sorter->n_keys; k++) {
+        const int v = sorter->keys[k].view;
+        View     *view = &views[v];
+        if (own[v].kind != VIEW_CODE || own[v].ranks) continue;
+        if (query_wants_ranks(run, view, n_rows, n_wanted)) {
+            TRY(query_ranks(run, view->dict, view->dict_count, &view->ranks));
+            own[v].ranks = view->ranks;
+        } else {
+            TRY(texts_of_codes(sorter, view, n_rows, &own[v]));
+        }
     }
+    sorter->views = own;
     return WEFT_OK;
 }
 
@@ -419,7 +465,7 @@ static weft_status sort_rows(Sorter *sorter, View *views, u64 n_rows, u64 n_want
     QueryRun *run = sorter->run;
     Item     *items, *spare;
     u64       n_sorted, *out;
-    TRY(rank_codes(run, views, sorter->keys, sorter->n_keys));
+    TRY(views_of_keys(sorter, views, n_rows, n_wanted));
     TRY(sort_on_gpu(sorter, compare_rows, n_rows, n_wanted, rows));
     if (*rows) return WEFT_OK;
     TRY(query_alloc(run, (n_rows + 1) * sizeof *items, (void **)&items));

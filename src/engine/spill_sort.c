@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-#define BYTES_PER_ROW 48u              // that sort.c takes: items twice, prefixes, the order
+#define BYTES_PER_ROW 64u              // that sort.c takes: items twice, prefixes, the order, a text
 #define LEAST_ROWS    4096u            // of a range
 #define BATCH         4096u            // rows that are merged before their columns are copied
 
@@ -203,11 +203,12 @@ static weft_status merge_runs(RunSort *sort, u64 n_wanted)
 
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
+// Else the texts of a range are sorted, and texts are compared where runs are merged.
 static weft_status rank_keys(RunSort *sort)
 {
     for (int k = 0; k < sort->n_keys; k++) {
         View *view = &sort->views[sort->keys[k].view];
-        if (view->kind == VIEW_CODE && !view->ranks)
+        if (view->kind == VIEW_CODE && !view->ranks && query_wants_ranks(sort->run, view, sort->n_rows, sort->n_rows))
             TRY(query_ranks(sort->run, view->dict, view->dict_count, &view->ranks));
     }
     return WEFT_OK;

@@ -316,6 +316,7 @@ static void extreme_of(const PartWork *part, const Stretches *frame, Value *valu
     const u64  key = part->part->kind == AGG_MAX ? ~least : least;
     const View *view = part->view;
     if (part->row_of_key && view->kind == VIEW_WIDE) value->i = ((const i128 *)view->data)[part->row_of_key[key]];
+    else if (part->row_of_key && view->kind == VIEW_CODE) value->i = ((const i64 *)view->data)[part->row_of_key[key]];
     else if (part->row_of_key) {
         const weft_text text = ((const weft_text *)view->data)[part->row_of_key[key]];
         value->text.bytes = text.bytes, value->text.length = (u32)text.length;
@@ -455,6 +456,12 @@ static weft_status order_values(WindowRun *w, View *view, PartWork *part, u64 **
     return WEFT_OK;
 }
 
+static bool has_numbers(const WindowRun *w, const View *view)
+{
+    if (view->kind == VIEW_CODE) return view->ranks || query_wants_ranks(w->run, view, w->n_rows, w->n_rows);
+    return view->kind != VIEW_WIDE && view->kind != VIEW_TEXT;
+}
+
 static weft_status codes_by_rank(WindowRun *w, View *view, PartWork *part)
 {
     i64 *codes;
@@ -470,8 +477,8 @@ static weft_status make_tree(WindowRun *w, View *view, PartWork *part)
     const RowParts parts = team_split(&w->memory.team, w->n_rows);
     LeafRun        run = { .part = part, .sorted = &w->sorted };
     u64           *order_of = NULL;
-    if (view->kind == VIEW_WIDE || view->kind == VIEW_TEXT) TRY(order_values(w, view, part, &order_of));
-    if (view->kind == VIEW_CODE) TRY(codes_by_rank(w, view, part));
+    if (!has_numbers(w, view)) TRY(order_values(w, view, part, &order_of));
+    else if (view->kind == VIEW_CODE) TRY(codes_by_rank(w, view, part));
     TRY(tree_room(&w->memory, w->n_rows, &part->tree));
     run.order_of = order_of, run.leaves = part->tree.keys + w->n_rows;
     if (!team_rows(&w->memory.team, &parts, fill_leaves, &run)) return query_canceled(w->run);

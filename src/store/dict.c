@@ -57,6 +57,7 @@ typedef struct Ranks {
     size_t        bytes;
     u32           count;
     int           n_holds;
+    bool          is_in_file;                               // goes with its last user: it takes a query's disk
     u32           ranks[];
 } Ranks;
 
@@ -637,15 +638,16 @@ static bool rank_codes(Sorting *sorting, const Ranks *old, u32 count, u32 *ranks
     return true;
 }
 
-// Drops ranks that are not held, except the newest, from which the next are made.
+// Drops ranks that are not held, except the newest in memory, from which the next are made.
 static void drop_old_ranks(Dictionary *dict)
 {
     ASSERT(mutex_is_held(&dict->ranks_lock));
-    if (!dict->ranks)
-        return;
-    for (Ranks **link = &dict->ranks->next; *link;) {
+    bool has_newest = false;
+    for (Ranks **link = &dict->ranks; *link;) {
         Ranks *ranks = *link;
-        if (ranks->n_holds > 0) {
+        bool is_newest = !has_newest && !ranks->is_in_file;
+        has_newest |= is_newest;
+        if (ranks->n_holds > 0 || is_newest) {
             link = &ranks->next;
             continue;
         }
@@ -654,31 +656,45 @@ static void drop_old_ranks(Dictionary *dict)
     }
 }
 
-static weft_status fill_ranks(const Dictionary *dict, const Ranks *old, u32 count, const _Atomic u32 *stop, u32 *ranks,
-                              Error *err)
+static weft_status fill_ranks(const Dictionary *dict, const Ranks *old, RanksWith with, Ranks *ranks, Error *err)
 {
-    size_t bytes = (size_t)count * sizeof(TextKey);
+    size_t bytes = (size_t)ranks->count * sizeof(TextKey);
+    Budget *budget = with.budget ? with.budget : dict->budget;
     void *keys, *spare;
-    TRY(mem_alloc(dict->budget, bytes, &keys, err));
-    weft_status status = mem_alloc(dict->budget, bytes, &spare, err);
-    Sorting sorting = { dict, stop, keys, spare };
-    if (!status && !rank_codes(&sorting, old, count, ranks))
+    TRY(mem_alloc(budget, bytes, &keys, err));
+    weft_status status = mem_alloc(budget, bytes, &spare, err);
+    Sorting sorting = { dict, with.stop, keys, spare };
+    if (!status && !rank_codes(&sorting, old, ranks->count, ranks->ranks))
         status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-    mem_free(dict->budget, keys, bytes);
-    mem_free(dict->budget, spare, bytes);
+    mem_free(budget, keys, bytes);
+    mem_free(budget, spare, bytes);
     return status;
 }
 
-static weft_status make_ranks(Dictionary *dict, const Ranks *old, u32 count, const _Atomic u32 *stop, Ranks **out,
-                              Error *err)
+// Ranks stay with the dictionary, so they count in its budget.  What that refuses is in a file where the query spills.
+static weft_status room_for_ranks(Dictionary *dict, RanksWith with, size_t bytes, Ranks **out, Error *err)
 {
+    Budget *query = with.budget;
     void *memory;
+    bool is_in_file = query && query->temp && !mem_fits(dict->budget, (i64)bytes);
+    weft_status status = is_in_file ? mem_alloc_in_file(query, bytes, &memory, err)
+                                    : mem_alloc(dict->budget, bytes, &memory, err);
+    if (status && query)
+        atomic_store(&query->was_refused, true);            // files may help
+    TRY(status);
+    *out = memory;
+    (*out)->bytes = bytes;
+    (*out)->is_in_file = is_in_file;
+    return WEFT_OK;
+}
+
+static weft_status make_ranks(Dictionary *dict, const Ranks *old, u32 count, RanksWith with, Ranks **out, Error *err)
+{
     size_t bytes = sizeof(Ranks) + (size_t)count * sizeof(u32);
-    TRY(mem_alloc(dict->budget, bytes, &memory, err));
-    Ranks *ranks = *out = memory;
-    ranks->bytes = bytes;
+    TRY(room_for_ranks(dict, with, bytes, out, err));
+    Ranks *ranks = *out;
     ranks->count = count;
-    weft_status status = fill_ranks(dict, old, count, stop, ranks->ranks, err);
+    weft_status status = fill_ranks(dict, old, with, ranks, err);
     if (status)
         mem_free(dict->budget, ranks, bytes);
     return status;
@@ -718,7 +734,7 @@ static const u32 *put_ranks(Dictionary *dict, Ranks *new)
 }
 
 // The lock is released while the codes are sorted, so that a thread that waits for it can be cancelled soon.
-weft_status dict_get_ranks(Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **out, Error *err)
+weft_status dict_get_ranks(Dictionary *dict, u32 count, RanksWith with, const u32 **out, Error *err)
 {
     pthread_mutex_lock(&dict->ranks_lock);
     Ranks *ranks = find_ranks(dict, count), *old = ranks ? NULL : find_part(dict, count);
@@ -730,7 +746,7 @@ weft_status dict_get_ranks(Dictionary *dict, u32 count, const _Atomic u32 *stop,
     *out = ranks ? ranks->ranks : NULL;
     if (ranks)
         return WEFT_OK;
-    weft_status status = make_ranks(dict, old, count, stop, &ranks, err);
+    weft_status status = make_ranks(dict, old, count, with, &ranks, err);
     pthread_mutex_lock(&dict->ranks_lock);
     if (!status)
         *out = put_ranks(dict, ranks);
@@ -744,7 +760,15 @@ weft_status dict_get_ranks(Dictionary *dict, u32 count, const _Atomic u32 *stop,
 const u32 *dict_ranks(Dictionary *dict, u32 count)
 {
     const u32 *ranks;
-    return dict_get_ranks(dict, count, NULL, &ranks, NULL) ? NULL : ranks;
+    return dict_get_ranks(dict, count, (RanksWith){ 0 }, &ranks, NULL) ? NULL : ranks;
+}
+
+bool dict_has_ranks(Dictionary *dict, u32 count)
+{
+    pthread_mutex_lock(&dict->ranks_lock);
+    bool has_ranks = find_ranks(dict, count) != NULL;
+    pthread_mutex_unlock(&dict->ranks_lock);
+    return has_ranks;
 }
 
 void dict_ranks_release(Dictionary *dict, const u32 *ranks)
@@ -768,10 +792,9 @@ static void release_ranks(void *context)
     dict_release(held->dict);
 }
 
-weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks,
-                            Error *err)
+weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, RanksWith with, const u32 **ranks, Error *err)
 {
-    TRY(dict_get_ranks(dict, count, stop, ranks, err));
+    TRY(dict_get_ranks(dict, count, with, ranks, err));
     HeldRanks *held = arena_make(arena, HeldRanks);
     *held = (HeldRanks){ dict_hold(dict), *ranks };
     arena_defer(arena, release_ranks, held);

@@ -173,12 +173,19 @@ weft_status dict_reserve(Dictionary *dict, u32 count, Error *err);    // room fo
 // Rank by bytes of the first COUNT codes, cached.  Held until dict_ranks_release, or else until the dictionary goes;
 // NULL when there is no memory for it.
 const u32  *dict_ranks(Dictionary *dict, u32 count);
-// The same, saying why: OUT_OF_MEMORY, or QUERY_CANCELED when *STOP (may be NULL) became other than 0.
-weft_status dict_get_ranks(Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks, Error *err);
+// Who asks: while they are made, 32 bytes a text count in BUDGET (NULL: that of the dictionary).  Where it is that of a
+// query that goes through temporary files, so do the ranks that do not fit into memory; these go with their last user.
+typedef struct RanksWith {
+    Budget            *budget;
+    const _Atomic u32 *stop;           // not 0: QUERY_CANCELED; NULL: never
+} RanksWith;
+
+// The same, saying why there are none.
+weft_status dict_get_ranks(Dictionary *dict, u32 count, RanksWith with, const u32 **ranks, Error *err);
+bool        dict_has_ranks(Dictionary *dict, u32 count);           // they are there, so asking for them costs nothing
 void        dict_ranks_release(Dictionary *dict, const u32 *ranks); // NULL is fine
 // The same, held together with the dictionary until the arena is freed.
-weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks,
-                            Error *err);
+weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, RanksWith with, const u32 **ranks, Error *err);
 
 // What was worked out from the texts of the first COUNT codes, kept with the dictionary under a key that says how, so
 // that the next pipeline need not.  Notes that no query holds go when room is short (dict_notes.c).  Any thread.

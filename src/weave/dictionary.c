@@ -193,7 +193,8 @@ weft_status weave_recode(Weaver *w, Val *text, Dictionary *dict, u32 dict_count)
 
 weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks)
 {
-    return dict_hold_ranks(w->arena, dict, dict_count, w->job->team.stop, ranks, w->err);
+    const RanksWith with = { w->job->budget, w->job->team.stop };
+    return dict_hold_ranks(w->arena, dict, dict_count, with, ranks, w->err);
 }
 
 static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const u32 *ranks, u32 n_ranks)

@@ -194,6 +194,37 @@ TEST(released_ranks_do_not_pile_up)
     CHECK_INT(budget.used, 0);
 }
 
+TEST(ranks_that_do_not_fit_are_in_files_of_a_query_that_spills)
+{
+    enum { N = 30000 };
+    TempSpace *space = temp_new("/tmp");
+    Budget all = { 0 };
+    Budget query = { .parent = &all };
+    Dictionary *dict = dict_new(&all);
+    char text[32];
+    const u32 *ranks;
+    Error err;
+    for (u32 i = 0; i < N; i++) {
+        snprintf(text, sizeof(text), "%u", i * 7919 % N);
+        intern(dict, text);
+    }
+    i64 used = all.used;
+    all.limit = used + 1000;
+    error_clear(&err);
+    CHECK_STATUS(dict_get_ranks(dict, N, (RanksWith){ .budget = &query }, &ranks, &err), WEFT_OUT_OF_MEMORY);
+    CHECK(query.was_refused);                               // so the query is run again
+    query.temp = space;
+    error_clear(&err);
+    CHECK_OK(dict_get_ranks(dict, N, (RanksWith){ .budget = &query }, &ranks, &err), err);
+    check_ranks(dict, ranks, N);
+    CHECK(temp_used(space) > N * 4 && dict_has_ranks(dict, N));
+    dict_ranks_release(dict, ranks);
+    CHECK(temp_used(space) == 0 && !dict_has_ranks(dict, N));
+    CHECK_INT(all.used, used);
+    dict_release(dict);
+    temp_free(space);
+}
+
 // ---- memory --------------------------------------------------------------------------------------------------------
 
 TEST(a_failed_intern_changes_nothing)
