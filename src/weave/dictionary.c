@@ -211,10 +211,26 @@ static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const
     return WEFT_OK;
 }
 
+static Val look_up_rank(Weaver *w, Val text, const u32 *ranks, u32 n_ranks)
+{
+    return look_up(w, text, "u32", ranks, (size_t)n_ranks * sizeof *ranks,
+                   (Range){ .known = true, .low = 0, .high = n_ranks });
+}
+
+// Texts of one dictionary.
+static weft_status rank_both(Weaver *w, Val *a, Val *b)
+{
+    const u32  n_ranks = MAX_OF(a->dict_count, b->dict_count);
+    const u32 *ranks;
+    TRY(weave_ranks(w, a->dict, n_ranks, &ranks));
+    *a = look_up_rank(w, *a, ranks, n_ranks), *b = look_up_rank(w, *b, ranks, n_ranks);
+    return WEFT_OK;
+}
+
 weft_status weave_text_compare(Weaver *w, Op op, Val *a, Val *b)
 {
     const bool only_equality = op == OP_EQ || op == OP_NE;
-    if (a->dict == b->dict && only_equality) return WEFT_OK;
+    if (a->dict == b->dict) return only_equality ? WEFT_OK : rank_both(w, a, b);
     Dictionary *merged = dict_new(w->job->budget);
     arena_defer(w->arena, release_dict, merged);
     TRY(intern_all(w, merged, a->dict, a->dict_count));
