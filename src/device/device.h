@@ -160,11 +160,13 @@ typedef struct GpuFigures {
     int    n_generic_ops;              // with so many operations
 } GpuFigures;
 
-// Of a cube over joins (share/share.h); classes 0: it is none.
-typedef struct CubeFigures {
-    u64 n_classes;                     // of all its columns
-    u64 n_slots, n_cells;              // combinations of classes that somebody wants; with the groups in them
-} CubeFigures;
+// Of the kernel that serves several queries.  A body has classes, over columns or over joins (share/share.h).
+typedef struct BodyFigures {
+    u64  n_classes;                    // of all its columns; 0: it is no body
+    u64  n_slots, n_cells;             // combinations of classes that are kept apart; with the groups in them
+    bool is_over_joins;
+    char kernel[32];                   // its name; empty: each query runs its own
+} BodyFigures;
 
 // For people: a launch that rides, and what a device has scanned of a table since it was opened.
 typedef struct RiderFigures {
@@ -174,7 +176,7 @@ typedef struct RiderFigures {
     const char *woven_as;              // with others at its newest chunks: see LaunchOutcome; NULL: it runs by itself
     int         n_woven;               // how many, itself included; 0: it runs by itself
     double      gain;                  // what the cost model expected of that: time alone / together
-    CubeFigures cube;                  // of the cube over joins that it was in then
+    BodyFigures body;                  // of the kernel that served them all
 } RiderFigures;
 
 typedef struct ScanFigures {
@@ -224,7 +226,7 @@ typedef struct LaunchOutcome {
     const char *woven_as;              // how it ran with most others: "sieved", "fused", "one body"; NULL: it did not
     int         n_woven;               // how many they were, itself counted in
     double      gain;                  // what the cost model expected of that: time alone / together
-    CubeFigures cube;                  // of a cube over joins that it was in, where n_woven is of that
+    BodyFigures body;                  // of the kernel that served these
     double      compile_ms;            // to get the code
     GpuFigures  gpu;                   // a GPU's
     char        refused[300];          // why the device did not run it; empty: it did

@@ -16,6 +16,7 @@
 #include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_DIMS     6
@@ -518,11 +519,14 @@ void gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks)
 
 static void tell(const GpuCube *cube, const Grid *grid)
 {
+    BodyFigures figures = { .n_slots = cube->n_cells, .n_cells = cube->n_cells * cube->n_groups };
+    snprintf(figures.kernel, sizeof figures.kernel, "c_%s", woven_of(cube)->name + 2);       // as weave_cube names it
+    for (int d = 0; d < cube->n_dims; d++) figures.n_classes += (u64)cube->dims[d].n_classes;
     for (int r = 0; r < cube->n_runs; r++) {
         Launch *launch = cube->runs[r]->launch;
         cube->runs[r]->n_cubed_chunks = (u64)cube->n_parts;
         launch->out.woven_as = "one body", launch->out.n_woven = cube->n_runs, launch->out.gain = cube->gain;
-        launch->out.cube = (CubeFigures){ 0 };
+        launch->out.body = figures;
         schedule_note(&launch->out.gpu, &cube->kernel, grid);
     }
 }

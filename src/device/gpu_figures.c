@@ -130,7 +130,7 @@ static RiderFigures rider_figures(const Gpu *gpu, const GpuRun *run, Arena *aren
                             .woven_as = is_woven ? launch->out.woven_as : NULL,
                             .n_woven = is_woven ? launch->out.n_woven : 0,
                             .gain = is_woven ? launch->out.gain : 1,
-                            .cube = is_woven ? launch->out.cube : (CubeFigures){ 0 } };
+                            .body = is_woven ? launch->out.body : (BodyFigures){ 0 } };
 }
 
 void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)

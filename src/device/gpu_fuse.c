@@ -19,6 +19,7 @@
 #include "kernel/kernel.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define FUSE_OTHERS   3
@@ -40,6 +41,7 @@ typedef struct FusedKernel {
     KernelName          names[FUSE_MOST];
     int                 n_met;
     CodeEntry         *kernel;        // NULL: not asked for yet
+    char                name[NAME_BYTES];
     Shape               shape;
     struct FusedKernel *next;
 } FusedKernel;
@@ -134,6 +136,7 @@ static void ask_for(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs)
     fused->kernel =
         kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_groups = kinds }, &fused->shape);
     log_debug("%s: %s, a kernel for %d queries, is compiled", gpu->name, name, fused->n_members);
+    snprintf(fused->name, sizeof fused->name, "%s", name);
     arena_free(arena);
 }
 
@@ -465,7 +468,8 @@ static void report_launch(Wave *wave, const Unit *unit, const Grid *grid)
         Launch *launch = wave->riders[unit->riders[i]]->launch;
         wave->riders[unit->riders[i]]->n_fused_chunks = (u64)unit->n_chunks;
         launch->out.woven_as = "fused", launch->out.n_woven = unit->n_riders, launch->out.gain = unit->gain;
-        launch->out.cube = (CubeFigures){ 0 };
+        launch->out.body = (BodyFigures){ 0 };
+        snprintf(launch->out.body.kernel, sizeof launch->out.body.kernel, "%s", unit->fused->name);
         schedule_note(&launch->out.gpu, &unit->kernel, grid);
     }
 }

@@ -1033,14 +1033,15 @@ void gpu_join_cubes_free(Gpu *gpu)
 
 static void tell(const Wave *wave, const GpuJoinCube *cube, const Grid *grid)
 {
+    BodyFigures body = { .is_over_joins = true, .n_classes = cube->figures.n_classes,
+                         .n_slots = cube->figures.n_slots, .n_cells = cube->figures.n_cells };
+    snprintf(body.kernel, sizeof body.kernel, "%s", cube->shape->woven->name);
     for (int r = 0; r < cube->n_runs; r++) {
         GpuRun        *run = cube->runs[r];
         LaunchOutcome *out = &run->launch->out;
         run->n_cubed_chunks = (u64)wave_n_wanted(wave, run), run->is_join_cubed = true;
         out->woven_as = "one body", out->n_woven = cube->n_runs, out->gain = cube->gain;
-        out->cube = (CubeFigures){ .n_classes = cube->figures.n_classes,
-                                   .n_slots = cube->figures.n_slots,
-                                   .n_cells = cube->figures.n_cells };
+        out->body = body;
         schedule_note(&out->gpu, &cube->kernel, grid);
     }
 }

@@ -634,7 +634,7 @@ static void tell(const GpuSieve *sieve, const SievedRider *rider, const Grid *gr
     Launch *launch = rider->run->launch;
     rider->run->n_sieved_chunks = (u64)rider->parts.n_parts;
     launch->out.woven_as = "sieved", launch->out.n_woven = sieve->n_riders, launch->out.gain = sieve->gain;
-    launch->out.cube = (CubeFigures){ 0 };
+    launch->out.body = (BodyFigures){ 0 };
     schedule_note(&launch->out.gpu, &rider->kernel, grid);
 }
 

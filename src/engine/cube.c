@@ -7,6 +7,7 @@
 
 #include "engine/cube_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define CELL_BYTES  ((u64)1 << 19)     // of all cells of a slot: half of a usual L2
@@ -163,6 +164,8 @@ static bool place_cells(Cube *cube, const Woven *member)
         stride *= (u64)dim->n_classes;
     }
     cube->woven->n_groups = stride;
+    cube->figures = (BodyFigures){ .n_slots = cube->n_cells, .n_cells = stride };
+    for (int d = 0; d < cube->n_dims; d++) cube->figures.n_classes += (u64)cube->dims[d].n_classes;
     return true;
 }
 
@@ -203,6 +206,7 @@ Cube *cube_new(Budget *budget, const SieveMember *members, int n_members)
 void cube_compile(Cube *cube, const Cube *before)
 {
     const bool is_same = before && strcmp(before->woven->name, cube->woven->name) == 0;
+    snprintf(cube->figures.kernel, sizeof cube->figures.kernel, "%s", cube->woven->name);
     cube->code = is_same ? before->code : jit_later(cube->jit, cube->woven->text, cube->woven->name);
 }
 
@@ -261,7 +265,7 @@ bool cube_is_like(const Cube *cube, const SieveMember *member)
     return true;
 }
 
-CubeFigures cube_figures(const Cube *cube) { return cube->figures; }
+BodyFigures cube_figures(const Cube *cube) { return cube->figures; }
 
 bool cube_is_ready(const Cube *cube, u64 rows_left)
 {

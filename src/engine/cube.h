@@ -33,7 +33,7 @@ void  cube_release(Cube *cube);                                        // NULL i
 // Made for these, and for few others that are gone.  NUMBERS: their places among those that it was made for.
 bool  cube_is_for(const Cube *cube, const SieveMember *members, int n_members, int *numbers);
 bool  cube_is_like(const Cube *cube, const SieveMember *member);       // made for queries of its shape, not over joins
-CubeFigures cube_figures(const Cube *cube);
+BodyFigures cube_figures(const Cube *cube);
 // Whether the kernel is compiled.  If not, it is wanted for ROWS_LEFT rows: when that is worth it, it will be; nobody
 // waits for it.
 bool  cube_is_ready(const Cube *cube, u64 rows_left);

@@ -44,7 +44,7 @@ struct Cube {
     int        *own_column;            // the same, of a run's own chunk
     int         n_kinds;               // columns of kinds, behind those of the members
     struct CubeKinds { const Kinds *kinds; int number; } kinds[CUBE_TESTS];        // held; of this column of the table
-    CubeFigures figures;
+    BodyFigures figures;
     JoinCube   *joins;                 // what is made for classes over joins (join_cube.c); NULL: of stored columns
     const CubeKind *kind;              // with joins
     Wants      *wants;                 // of stored columns: by member

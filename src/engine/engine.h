@@ -136,7 +136,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     double       wait_ms, gain;        // see LaunchOutcome
     int          n_beside, n_woven;
     const char  *woven_as;
-    CubeFigures  cube;                 // over joins
+    BodyFigures  body;
     bool         reads_kept;           // its rows were in the memory of the device
     u64          bytes_kept;           // that its rows take there, for the next kernel; 0: they did not stay
     double       keep_ms;              // to put them together, by the device's clock; 0: not asked for

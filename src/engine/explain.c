@@ -155,15 +155,15 @@ static void print_gpu(const KernelReport *kernel, int depth, Text *text)
 }
 
 // "; over joins: 61 classes, 128 slots, 51,200 cells"
-static void print_cube(const CubeFigures *cube, Text *text)
+static void print_body(const BodyFigures *body, Text *text)
 {
-    if (!cube->n_classes) return;
-    text_add(text, "; over joins: ");
-    print_count(text, cube->n_classes);
+    if (!body->n_classes) return;
+    text_add(text, "; %s: ", body->is_over_joins ? "over joins" : "over columns");
+    print_count(text, body->n_classes);
     text_add(text, " classes, ");
-    print_count(text, cube->n_slots);
+    print_count(text, body->n_slots);
     text_add(text, " slots, ");
-    print_count(text, cube->n_cells);
+    print_count(text, body->n_cells);
     text_add(text, " cells");
 }
 
@@ -224,7 +224,7 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
         } else {
             text_add(text, "%s with %d of them (expected gain %.1f", kernel->woven_as, kernel->n_woven - 1,
                      kernel->gain);
-            print_cube(&kernel->cube, text);
+            print_body(&kernel->body, text);
             text_add(text, "), so rows are not counted step by step\n");
         }
     }
@@ -473,16 +473,34 @@ void explain_plan(QueryRun *run, bool with_figures, Text *text)
 
 // ---- the network ----------------------------------------------------------------------------------------------------
 
+// Served by one kernel, or by one sieve, as far as can be told from outside; or by a kernel each, of one name.
+static bool is_same_body(const RiderFigures *a, const RiderFigures *b)
+{
+    if (strcmp(a->table, b->table) != 0 || a->n_woven != b->n_woven) return false;
+    if (!a->n_woven) return strcmp(a->kernel, b->kernel) == 0;
+    return strcmp(a->woven_as, b->woven_as) == 0 && strcmp(a->body.kernel, b->body.kernel) == 0 &&
+           a->gain == b->gain && a->body.n_classes == b->body.n_classes && a->body.n_cells == b->body.n_cells;
+}
+
+// "one body of 20 queries, kernel c_9c41d07e (expected gain 8.1; over joins: 61 classes, 128 slots, 51,200 cells)"
+static void print_way(const RiderFigures *rider, int n_riders, Text *text)
+{
+    if (!rider->n_woven) {
+        text_add(text, "  %s: kernel %s\n", rider->n_fellow ? "side by side" : "alone", rider->kernel);
+        return;
+    }
+    text_add(text, "  %s, %d queries", rider->woven_as, n_riders);
+    if (n_riders != rider->n_woven) text_add(text, ", %d at a time", rider->n_woven);
+    if (rider->body.kernel[0]) text_add(text, ": kernel %s", rider->body.kernel);
+    text_add(text, " (expected gain %.1f", rider->gain);
+    print_body(&rider->body, text);
+    text_add(text, ")\n");
+}
+
 static void print_rider(const RiderFigures *rider, Text *text)
 {
-    text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label,
+    text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d\n", (unsigned long long)rider->query, rider->label,
              rider->kernel, rider->n_chunks_done, rider->n_chunks);
-    if (rider->n_woven) {
-        text_add(text, "%s with %d others (expected gain %.1f", rider->woven_as, rider->n_woven - 1,
-                 rider->gain);
-        print_cube(&rider->cube, text);
-        text_add(text, ")\n");
-    } else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
 }
 
 static void print_claim(const ClaimFigures *claim, Text *text)
@@ -517,16 +535,44 @@ static void print_queue(const weft_db *db, const ClaimFigures *claims, int n_cla
     for (int i = 0; i < n_claims; i++) print_claim(&claims[i], text);
 }
 
-static void print_as_text(const RiderFigures *riders, int n_riders, Text *text)
+// What sharing gained so far, as it was counted.
+static void print_scan(const DeviceFigures *figures, const char *table, Text *text)
 {
-    if (!n_riders) text_add(text, "nothing runs\n");
+    text_add(text, "scan of %s\n", table);
+    for (int s = 0; s < figures->n_scans; s++) {
+        const ScanFigures *scan = &figures->scans[s];
+        if (strcmp(scan->table, table) != 0 || !scan->chunks_read) continue;
+        text_add(text, "  so far: a read served %.1f queries", (double)scan->chunks_ridden / (double)scan->chunks_read);
+        if (scan->chunks_woven)
+            text_add(text, "; where a kernel or sieve was shared, by %.1f",
+                     (double)scan->chunks_woven_ridden / (double)scan->chunks_woven);
+        text_add(text, "\n");
+    }
+}
+
+static void print_bodies(const RiderFigures *riders, int n_riders, const char *table, bool *is_printed, Text *text)
+{
     for (int i = 0; i < n_riders; i++) {
-        bool is_first = true;
-        for (int j = 0; j < i; j++) is_first = is_first && strcmp(riders[j].table, riders[i].table) != 0;
-        if (!is_first) continue;
-        text_add(text, "scan of %s\n", riders[i].table);
-        for (int j = i; j < n_riders; j++)
-            if (strcmp(riders[j].table, riders[i].table) == 0) print_rider(&riders[j], text);
+        int n = 0;
+        if (is_printed[i] || strcmp(riders[i].table, table) != 0) continue;
+        for (int j = i; j < n_riders; j++) n += !is_printed[j] && is_same_body(&riders[i], &riders[j]);
+        print_way(&riders[i], n, text);
+        for (int j = i; j < n_riders; j++) {
+            if (is_printed[j] || !is_same_body(&riders[i], &riders[j])) continue;
+            print_rider(&riders[j], text);
+            is_printed[j] = true;
+        }
+    }
+}
+
+static void print_as_text(const DeviceFigures *figures, Arena *arena, Text *text)
+{
+    bool *is_printed = arena_array(arena, bool, figures->n_riders + 1);
+    if (!figures->n_riders) text_add(text, "nothing runs\n");
+    for (int i = 0; i < figures->n_riders; i++) {
+        if (is_printed[i]) continue;
+        print_scan(figures, figures->riders[i].table, text);
+        print_bodies(figures->riders, figures->n_riders, figures->riders[i].table, is_printed, text);
     }
 }
 
@@ -576,6 +622,6 @@ void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text)
         print_as_dot(figures.riders, figures.n_riders, claims, n_claims, text);
         return;
     }
-    print_as_text(figures.riders, figures.n_riders, text);
+    print_as_text(&figures, arena, text);
     print_queue(db, claims, n_claims, text);
 }

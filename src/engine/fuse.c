@@ -3,6 +3,7 @@
 
 #include "engine/fuse.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct Fused {
@@ -12,6 +13,7 @@ struct Fused {
     Code       *code;
     Jit        *jit;
     double      saves_ns;              // expected, per row
+    BodyFigures figures;
 };
 
 static FuseMember as_part(const SieveMember *member)
@@ -51,6 +53,7 @@ Fused *fuse_make(const SieveMember *members, int n_members)
     fused->saves_ns = costs.alone - costs.together;
     fused->jit = members[0].launch->jit;
     fused->code = jit_later(fused->jit, text, name);
+    snprintf(fused->figures.kernel, sizeof fused->figures.kernel, "%s", name);
     arena_free(arena);
     return fused;
 }
@@ -65,6 +68,8 @@ void fuse_release(Fused *fused)
 {
     if (fused && atomic_fetch_sub(&fused->n_users, 1) == 1) free(fused);
 }
+
+BodyFigures fused_figures(const Fused *fused) { return fused->figures; }
 
 bool fuse_is_for(const Fused *fused, const SieveMember *members, int n_members)
 {

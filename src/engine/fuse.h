@@ -21,6 +21,7 @@ Fused *fuse_make(const SieveMember *members, int n_members);
 Fused *fuse_hold(Fused *fused);
 void   fuse_release(Fused *fused);                                             // NULL is fine
 bool   fuse_is_for(const Fused *fused, const SieveMember *members, int n_members);
+BodyFigures fused_figures(const Fused *fused);                                // its kernel
 bool   fuse_is_ready(const Fused *fused, u64 rows_left);                       // as cube_is_ready
 
 // Rows of a chunk through all members whose gate is open; CHUNKS[m] is the chunk's number in member m's source.

@@ -150,7 +150,7 @@ Cube *join_cube_make(Budget *budget, const Cube *before, const SieveMember *memb
     joins->row_ns = cost_slots(&share_cpu_costs, joins->slots, joins->form.n_tests, members[0].launch->woven,
                                joins->is_merged, CLEARED_ROWS);
     cube->saves_ns = cube_alone_ns(members, n_members) - joins->row_ns;
-    cube->figures =
-        (CubeFigures){ .n_classes = figures.n_classes, .n_slots = figures.n_slots, .n_cells = figures.n_cells };
+    cube->figures.is_over_joins = true, cube->figures.n_classes = figures.n_classes;
+    cube->figures.n_slots = figures.n_slots, cube->figures.n_cells = figures.n_cells;
     return cube;
 }

@@ -106,7 +106,7 @@ typedef struct Rider {
     bool            was_join_cubed;    // at any
     int             n_woven;
     double          gain;
-    CubeFigures     cube;              // over joins
+    BodyFigures     body;
     _Atomic u32     row_ps;            // picoseconds that a row took last time; 0: not known
     bool            is_done;
     pthread_cond_t  done;
@@ -292,7 +292,7 @@ static void count_way(ScanFigures *figures, Rider *rider)
                            [WOVEN_FUSED] = &figures->rides_fused,
                            [WOVEN_CUBE] = &figures->rides_cubed };
     const unsigned way = 1u << rider->woven_as;
-    if (rider->cube.n_classes && !rider->was_join_cubed) figures->rides_join_cubed++, rider->was_join_cubed = true;
+    if (rider->body.is_over_joins && !rider->was_join_cubed) figures->rides_join_cubed++, rider->was_join_cubed = true;
     if (rider->woven_as == WOVEN_NOT || rider->woven_ways & way) return;
     if (!rider->woven_ways) figures->rides_woven++;
     rider->woven_ways |= way;
@@ -310,27 +310,27 @@ static void count_woven(Network *network, const Task *task)
 }
 
 // For people who ask who is woven with whom.
-static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain, CubeFigures cube)
+static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain, BodyFigures body)
 {
     Launch *launch = rider->launch;
-    rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain, rider->cube = cube;
+    rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain, rider->body = body;
     if (n_woven <= launch->out.n_woven) return;
-    launch->out.cube = cube;
+    launch->out.body = body;
     launch->out.woven_as = woven_as_name(as), launch->out.n_woven = n_woven, launch->out.gain = gain;
 }
 
 static void note_woven(const Seating *seating)
 {
-    const CubeFigures no_cube = { 0 };
-    for (int s = 0; s < seating->n_plain; s++) note_rider(seating->seats[s].rider, WOVEN_NOT, 0, 1, no_cube);
+    const BodyFigures none = { 0 };
+    for (int s = 0; s < seating->n_plain; s++) note_rider(seating->seats[s].rider, WOVEN_NOT, 0, 1, none);
     for (int g = 0, seat = seating->n_plain; g < seating->n_groups; g++)
         for (int end = seat + seating->groups[g].n_members; seat < end; seat++)
             note_rider(seating->seats[seat].rider, WOVEN_SIEVE, seating->groups[g].n_members, seating->groups[g].gain,
-                       no_cube);
+                       none);
     for (int f = 0; f < seating->n_fused; f++)
         for (int m = 0; m < seating->fused[f].n_members; m++)
             note_rider(seating->seats[seating->fused[f].first_seat + m].rider, WOVEN_FUSED, seating->fused[f].n_members,
-                       seating->fused[f].gain, no_cube);
+                       seating->fused[f].gain, fused_figures(seating->fused[f].fused));
     for (int c = 0; c < seating->n_cubes; c++) {
         const CubeSeats *cube = &seating->cubes[c];
         for (int m = 0; m < cube->n_members; m++)
@@ -1138,7 +1138,7 @@ static RiderFigures figures_of(const Rider *rider, Arena *arena)
                            .woven_as = woven_as_name(rider->woven_as),
                            .n_woven = rider->n_woven,
                            .gain = rider->gain,
-                           .cube = rider->cube };
+                           .body = rider->body };
 }
 
 static void list(Device *device, Arena *arena, DeviceFigures *figures)

@@ -260,7 +260,7 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
     kernel->compile_ms = out->compile_ms;
     kernel->time_ms = out->time_ms, kernel->wait_ms = out->wait_ms, kernel->n_beside = out->n_beside;
     kernel->woven_as = out->woven_as, kernel->n_woven = out->n_woven, kernel->gain = out->gain;
-    kernel->cube = out->cube;
+    kernel->body = out->body;
     kernel->gpu = out->gpu;
     kernel->n_runs = out->n_runs, kernel->groups_in_runs = out->groups_in_runs;
     kernel->reads_kept = launch->source->kept != NULL;

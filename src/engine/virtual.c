@@ -10,6 +10,8 @@
 
 enum { COLUMNS_MOST = 15 };            // of a virtual table
 
+#define TYPE_OF_GAIN ((Type){ .kind = TYPE_DECIMAL, .precision = 18, .scale = 1 })
+
 typedef struct Maker {
     weft_db *db;
     weft_session *session;
@@ -353,11 +355,32 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
     return WEFT_OK;
 }
 
+static Value text_or_null(const char *text)
+{
+    Value value = text_value(text ? text : "");
+    value.is_null = !text;
+    return value;
+}
+
+static Value count_or_null(u64 count, const BodyFigures *body)
+{
+    Value value = int_value(TYPE_BIGINT, (i64)count);
+    value.is_null = !body->n_classes;
+    return value;
+}
+
+// Expected: time alone / together, with a decimal.
+static Value gain_value(const RiderFigures *rider)
+{
+    return (Value){ .type = TYPE_OF_GAIN, .i = (i64)(rider->gain * 10 + 0.5), .is_null = !rider->n_woven };
+}
+
 static weft_status fill_riders(Maker *maker, Arena *arena)
 {
     const DeviceFigures figures = gpus_figures_with(maker->db->gpus, maker->db->cpu, arena);
     for (int i = 0; i < figures.n_riders; i++) {
         const RiderFigures *rider = &figures.riders[i];
+        const BodyFigures  *body = &rider->body;
         const Value row[] = { int_value(TYPE_BIGINT, (i64)rider->query),
                               text_value(rider->table),
                               text_value(rider->label),
@@ -365,7 +388,13 @@ static weft_status fill_riders(Maker *maker, Arena *arena)
                               int_value(TYPE_INTEGER, rider->n_chunks),
                               int_value(TYPE_INTEGER, rider->n_chunks_done),
                               int_value(TYPE_INTEGER, rider->n_fellow),
-                              int_value(TYPE_INTEGER, rider->n_woven) };
+                              int_value(TYPE_INTEGER, rider->n_woven),
+                              text_or_null(rider->n_woven ? rider->woven_as : NULL),
+                              text_or_null(body->kernel[0] ? body->kernel : NULL),
+                              count_or_null(body->n_classes, body),
+                              count_or_null(body->n_slots, body),
+                              count_or_null(body->n_cells, body),
+                              gain_value(rider) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -486,8 +515,14 @@ static const struct VirtualTable {
         { "chunks", TYPE(INTEGER), true },
         { "chunks_done", TYPE(INTEGER), true },
         { "fellow_riders", TYPE(INTEGER), true },
-        { "woven_with", TYPE(INTEGER), true } },
-      8,
+        { "woven_with", TYPE(INTEGER), true },
+        { "woven_as", TYPE(TEXT), false },
+        { "shared_kernel", TYPE(TEXT), false },
+        { "classes", TYPE(BIGINT), false },
+        { "slots", TYPE(BIGINT), false },
+        { "cells", TYPE(BIGINT), false },
+        { "expected_gain", TYPE_OF_GAIN, false } },
+      14,
       NULL,
       fill_riders },
     { "weft_devices",

@@ -95,12 +95,16 @@ static bool describe(Shell *shell, const char *argument)
     return is_fine;
 }
 
-// Which queries ride on which scans, their memory, how often tables were read since the database was opened, and what
-// is kept of earlier queries.  At a
-// prompt that is the only session, nothing else runs; a program that serves a shell beside other sessions sees those.
+// Which kernels serve how many queries, which queries ride on which scans, their memory, how often tables were read
+// since the database was opened, and what is kept of earlier queries.  At a prompt only \bg has others run beside it; a
+// program that serves a shell beside other sessions sees those.
 static bool show_top(Shell *shell, const char *argument)
 {
     (void)argument;
+    static const char bodies[] = "select table_name as \"table\", " TOP_SHAPE " as shape, " TOP_RUNS " as runs, "
+                                 "count(*) as queries, max(classes) as classes, max(slots) as slots, "
+                                 "max(cells) as cells, max(expected_gain) as expected_gain from weft_riders "
+                                 "group by 1, 2, 3 order by queries desc, 1, 2";
     static const char riders[] = "select query, table_name as \"table\", chunks_done as done, chunks, "
                                  "fellow_riders as fellows, woven_with as woven, pipeline "
                                  "from weft_riders order by query, chunks_done";
@@ -108,11 +112,15 @@ static bool show_top(Shell *shell, const char *argument)
                                 "bytes_reserved as reserved, bytes_used as used, bytes_spilled as spilled, waited_ms "
                                 "from weft_queue order by state, position, query";
     static const char scans[] = "select table_name as \"table\", rides, chunks_read, chunks_ridden, bytes_read, "
-                                "bytes_ridden from weft_scans where table_name not like 'weft%' "
+                                "bytes_ridden, " TOP_PER_READ " as per_read, " TOP_PER_KERNEL " as per_kernel "
+                                "from weft_scans where table_name not like 'weft%' "
                                 "order by bytes_ridden desc";
     static const char plans[] = "select what, kept, found, missed from weft_plans";
-    return run_statement(shell, riders, NULL, 1) && run_statement(shell, queue, NULL, 1) &&
-           run_statement(shell, scans, NULL, 1) && run_statement(shell, plans, NULL, 1);
+    const char *const views[] = { bodies, riders, queue, scans, plans };
+    for (size_t v = 0; v < sizeof views / sizeof *views; v++)
+        if (!run_statement(shell, views[v], NULL, 1))
+            return false;
+    return true;
 }
 
 // ---- switches ----------------------------------------------------------------------------------------------------

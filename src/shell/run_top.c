@@ -1,8 +1,10 @@
 // run_top.c - `weft run --top`: the riders of all scans, redrawn in place on standard error.
 //
-// A query rides on a scan for each of its pipelines; the view has a line for each ride, and then one for each query
-// that waits for memory, in the order in which they will be let in.  It is drawn below the cursor, and the cursor goes
-// back to where it was, so that the next view, or the results, overwrite it.
+// First what sharing gained so far, by table, then a line for each kernel (a shape) and how it runs, with what it keeps
+// apart and what the cost model expects of it.  A query rides on a scan for each of its pipelines; the view has a line
+// for each ride, and then one for each query that waits for memory, in the order in which they will be let in.
+// It is drawn below the cursor, and the cursor goes back to where it was, so that the next view, or the results,
+// overwrite it.
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,50 +111,104 @@ static void draw_plans(const weft_result *plans, int columns)
     fputs("\033[K\n", stderr);
 }
 
-static void draw(Run *run, const weft_result *riders, const weft_result *queue, const weft_result *plans)
+// "lineorder: a read served 5.2 rides so far, a shared kernel 8.1 of them"
+static void draw_scan(const weft_result *scans, size_t row, int columns)
 {
-    int columns = terminal_columns(stderr), room = lines_that_fit();
-    size_t n_riders = weft_result_rows(riders), n_waiting = weft_result_rows(queue);
-    size_t n_queued = least(n_waiting, (size_t)room / 3), n_shown = least(n_riders, (size_t)room - n_queued);
+    const weft_text *per_kernel = &weft_result_column(scans, 2)->text[row];
     char text[256];
+    snprintf(text, sizeof text, "%s: a read served %s rides so far%s%s", weft_result_column(scans, 0)->text[row].bytes,
+             weft_result_column(scans, 1)->text[row].bytes, per_kernel->length ? ", a shared kernel " : "",
+             per_kernel->length ? per_kernel->bytes : "");
+    draw_text(text, columns - 1);
+    fputs("\033[K\n", stderr);
+}
+
+static void draw_body(const weft_result *bodies, size_t row, int columns)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%7lld %-12s %7s %6s %7s %5s %-10s %s", (long long)number_at(bodies, 0, row),
+             weft_result_column(bodies, 1)->text[row].bytes, weft_result_column(bodies, 2)->text[row].bytes,
+             weft_result_column(bodies, 3)->text[row].bytes, weft_result_column(bodies, 4)->text[row].bytes,
+             weft_result_column(bodies, 5)->text[row].bytes, weft_result_column(bodies, 6)->text[row].bytes,
+             weft_result_column(bodies, 7)->text[row].bytes);         // 79 columns with the name of a kernel
+    draw_text(text, columns - 1);
+    fputs("\033[K\n", stderr);
+}
+
+static void draw_title(const char *title, int columns)
+{
+    draw_text(title, columns - 1);
+    fputs("\033[K\n", stderr);
+}
+
+// What the view is made of, in the order of the lines; asked for in one go.
+typedef enum TopPart { TOP_SCANS, TOP_BODIES, TOP_RIDERS, TOP_QUEUE, TOP_PLANS, N_TOP_PARTS } TopPart;
+
+// As many lines as there are, but of no part more than its share of the room; rides get what is left.
+static void share_room(weft_result *const parts[N_TOP_PARTS], size_t room, size_t n_lines[N_TOP_PARTS])
+{
+    static const size_t shares[N_TOP_PARTS] = { [TOP_SCANS] = 8, [TOP_BODIES] = 3, [TOP_QUEUE] = 4 };
+    for (int p = 0; p < N_TOP_PARTS; p++)
+        n_lines[p] = shares[p] ? least(weft_result_rows(parts[p]), room / shares[p]) : 0;
+    n_lines[TOP_RIDERS] = least(weft_result_rows(parts[TOP_RIDERS]),
+                                room - n_lines[TOP_SCANS] - n_lines[TOP_BODIES] - n_lines[TOP_QUEUE]);
+}
+
+static void draw(Run *run, weft_result *const parts[N_TOP_PARTS])
+{
+    int columns = terminal_columns(stderr);
+    size_t n_lines[N_TOP_PARTS];
+    char text[256];
+    share_room(parts, (size_t)lines_that_fit(), n_lines);
     pthread_mutex_lock(&run->lock);
     long n_running = run->n_running;
     pthread_mutex_unlock(&run->lock);
     top_erase();
     snprintf(text, sizeof text, "%.1f s, %ld statements running, %zu of them waiting for memory, %zu rides",
-             (now_ms() - run->start_ms) / 1e3, n_running, n_waiting, n_riders);
-    draw_text(text, columns - 1);
-    fputs("\033[K\n", stderr);
-    draw_plans(plans, columns);
-    draw_text("  query  chunks                    fellows  woven  table        pipeline", columns - 1);
-    fputs("\033[K\n", stderr);
-    for (size_t r = 0; r < n_shown; r++)
-        draw_rider(&run->shell, riders, r, columns);
-    for (size_t r = 0; r < n_queued; r++)
-        draw_waiting(queue, r, columns);
-    top.n_lines = (int)(n_shown + n_queued) + 3;
+             (now_ms() - run->start_ms) / 1e3, n_running, weft_result_rows(parts[TOP_QUEUE]),
+             weft_result_rows(parts[TOP_RIDERS]));
+    draw_title(text, columns);
+    draw_plans(parts[TOP_PLANS], columns);
+    for (size_t r = 0; r < n_lines[TOP_SCANS]; r++)
+        draw_scan(parts[TOP_SCANS], r, columns);
+    draw_title("queries run          classes  slots   cells  gain table      shape", columns);
+    for (size_t r = 0; r < n_lines[TOP_BODIES]; r++)
+        draw_body(parts[TOP_BODIES], r, columns);
+    draw_title("  query  chunks                    fellows  woven  table        pipeline", columns);
+    for (size_t r = 0; r < n_lines[TOP_RIDERS]; r++)
+        draw_rider(&run->shell, parts[TOP_RIDERS], r, columns);
+    for (size_t r = 0; r < n_lines[TOP_QUEUE]; r++)
+        draw_waiting(parts[TOP_QUEUE], r, columns);
+    top.n_lines = (int)(n_lines[TOP_SCANS] + n_lines[TOP_BODIES] + n_lines[TOP_RIDERS] + n_lines[TOP_QUEUE]) + 4;
     fprintf(stderr, "\033[%dA", top.n_lines);
     fflush(stderr);
 }
 
 void top_show(Run *run)
 {
-    static const char sql[] = "select query, table_name, pipeline, chunks, chunks_done, fellow_riders, woven_with "
-                              "from weft_riders order by query, chunks_done";
-    static const char waiting[] =
-        "select query, position, bytes_wanted, waited_ms from weft_queue where state = 'waiting' "
-        "order by position";
-    static const char kept[] = "select what, kept, found, missed from weft_plans";
-    weft_result *riders = NULL, *queue = NULL, *plans = NULL;
+    static const char *const asked[N_TOP_PARTS] = {
+        [TOP_SCANS] = "select table_name, " TOP_PER_READ ", coalesce(" TOP_PER_KERNEL ", '') from weft_scans "
+                      "where chunks_read > 0 and table_name not like 'weft%' order by bytes_ridden desc",
+        [TOP_BODIES] = "select count(*), " TOP_RUNS ", coalesce(cast(max(classes) as text), ''), "
+                       "coalesce(cast(max(slots) as text), ''), coalesce(cast(max(cells) as text), ''), "
+                       "coalesce(cast(max(expected_gain) as text), ''), table_name, " TOP_SHAPE " from weft_riders "
+                       "group by 2, 7, 8 order by 1 desc, 8",
+        [TOP_RIDERS] = "select query, table_name, pipeline, chunks, chunks_done, fellow_riders, woven_with "
+                       "from weft_riders order by query, chunks_done",
+        [TOP_QUEUE] = "select query, position, bytes_wanted, waited_ms from weft_queue where state = 'waiting' "
+                      "order by position",
+        [TOP_PLANS] = "select what, kept, found, missed from weft_plans",
+    };
+    weft_result *parts[N_TOP_PARTS] = { NULL };
     weft_error error = { .status = WEFT_OK };
+    int n_asked = 0;
     if (now_ms() - top.last_ms < EVERY_MS)
         return;
     top.last_ms = now_ms();
-    if (weft_query(run->shell.session, sql, &riders, &error) == WEFT_OK &&
-        weft_query(run->shell.session, waiting, &queue, &error) == WEFT_OK &&
-        weft_query(run->shell.session, kept, &plans, &error) == WEFT_OK)
-        draw(run, riders, queue, plans);
-    weft_result_free(riders);
-    weft_result_free(queue);
-    weft_result_free(plans);
+    while (n_asked < N_TOP_PARTS && !weft_query(run->shell.session, asked[n_asked], &parts[n_asked], &error))
+        n_asked++;
+    if (n_asked == N_TOP_PARTS)
+        draw(run, parts);
+    for (int p = 0; p < n_asked; p++)
+        weft_result_free(parts[p]);
 }

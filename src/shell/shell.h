@@ -24,6 +24,12 @@ typedef enum OutputFormat { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON } OutputFormat
 
 typedef struct NextFile { char *path; bool is_temporary; } NextFile;          // temporary: removed once it has run
 
+// What \top and weft run --top ask of weft_riders and weft_scans.
+#define TOP_SHAPE "coalesce(shared_kernel, kernel)"
+#define TOP_RUNS "coalesce(woven_as, case when fellow_riders > 0 then 'side by side' else 'alone' end)"
+#define TOP_PER_READ "cast(round(chunks_ridden * 1.0 / nullif(chunks_read, 0), 1) as text)"
+#define TOP_PER_KERNEL "cast(round(chunks_woven_ridden * 1.0 / nullif(chunks_woven, 0), 1) as text)"
+
 typedef struct Shell {
     weft_db      *db;
     weft_session *session;

@@ -181,6 +181,21 @@ static void add_rows(void)
     must(onlooker, sql);
 }
 
+static bool saw_riders, saw_network;
+
+// What an onlooker is told of a body while it runs.
+static void look_at_bodies(void)
+{
+    char *riders = answer(onlooker, "select count(*) from weft_riders where table_name = 'f' and woven_as = 'one body' "
+                                    "and shared_kernel like 'j_%' and classes > 0 and slots > 0 and cells >= slots "
+                                    "and expected_gain > 1");
+    char *network = answer(onlooker, "explain (network) select 1");
+    saw_riders |= atoi(riders) > 1;
+    saw_network |= strstr(network, "one body, ") && strstr(network, "; over joins: ");
+    free(riders);
+    free(network);
+}
+
 static void run_round(ShapeName shape, const Round *round)
 {
     static char sql[N_SESSIONS][QUERY_BYTES];
@@ -192,7 +207,10 @@ static void run_round(ShapeName shape, const Round *round)
         tasks[i] = begin(sessions[i], sql[i]);
         if (round->adds_rows && i == round->n / 2) add_rows();
     }
-    for (int t = 0; round->is_slow && t < SLOW_LAUNCHES; t++) launch_takes(SLOW_MS), usleep(SLOW_MS * 700);
+    for (int t = 0; round->is_slow && t < SLOW_LAUNCHES; t++) {
+        launch_takes(SLOW_MS), usleep(SLOW_MS * 700);
+        if (!saw_riders || !saw_network) look_at_bodies();
+    }
     for (int i = 0; round->is_cancelled && i < round->n; i += 5) weft_cancel(sessions[i]);
     for (int i = 0; i < round->n; i++) is_right(tasks[i], sql[i], round->is_cancelled && i % 5 == 0);
     if (round->fails) fail_call("", 0, 0);
@@ -275,6 +293,8 @@ static void run_many(void)
     }
     printf("of %d queries at once, %lld were together\n", N_SESSIONS, most);
     check(most > 64, "more than 64 are in a cube over joins", "they were not");
+    check(saw_riders, "weft_riders tells what a body keeps apart", "never");
+    check(saw_network, "EXPLAIN (NETWORK) does", "never");
     run_round(N_SHAPES, &(Round){ .n = 60, .is_cancelled = true, .adds_rows = true });
     run_faults();
 }
