@@ -1,5 +1,4 @@
-// main.c - the command line: weft [OPTION]... [DB], weft run, weft devices, weft gen, weft slt,
-// weft functions, weft sql.
+// main.c - the command line: weft [OPTION]... [DB], weft run and the other commands.
 //
 // -c and -f run in the order given; without any, standard input is read: with a prompt when it is a terminal.
 
@@ -26,6 +25,7 @@ static const char help_text[] =
     "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
     "       weft functions             print the manual of functions and aggregates (docs/functions.md)\n"
     "       weft sql [--short]         print what of SQL works and what does not (docs/sql.md)\n"
+    "       weft top                   says how to look at what runs\n"
     "\n"
     "  -c, --command SQL      run SQL and exit; may be given more than once, mixed with -f\n"
     "  -f, --file FILE        run the statements in FILE and exit; - is standard input\n"
@@ -212,26 +212,111 @@ static int print_manual(void (*write)(Text *text))
     return 0;
 }
 
+static int functions_main(int argc, char **argv)
+{
+    if (argc > 1)
+        usage_error("weft functions takes no arguments: ", argv[1]);
+    return print_manual(manual_write);
+}
+
+static int sql_main(int argc, char **argv)
+{
+    const bool is_short = argc == 2 && !strcmp(argv[1], "--short");
+    if (argc > 1 && !is_short)
+        usage_error("weft sql takes --short, not ", argv[1]);
+    return print_manual(is_short ? refusals_write_short : refusals_write);
+}
+
+static int help_main(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    fputs(help_text, stdout);
+    return 0;
+}
+
+// A database belongs to one process, so there is nothing for another to look at.
+static int top_main(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    fputs("weft: weft top cannot look into another process, which has its database to itself.\n"
+          "Look from inside:\n"
+          "  weft run --top DB FILE...    shows what runs while it runs\n"
+          "  \\top at the prompt           shows what runs beside it (\\bg STATEMENT)\n"
+          "  explain (network) select 1   and weft_riders, in any session of the process\n"
+          "A database of that name is ./top\n", stderr);
+    return EXIT_USAGE;
+}
+
+// ---- which command ------------------------------------------------------------------------------------------------
+
+static const struct Subcommand { const char *name; int (*run)(int argc, char **argv); } subcommands[] = {
+    { "run", run_main },   { "devices", devices_main },     { "gen", gen_main }, { "import", import_main },
+    { "lab", lab_main },   { "functions", functions_main }, { "sql", sql_main }, { "slt", slt_main },
+    { "help", help_main }, { "top", top_main },
+};
+
+enum { N_SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
+
+// Whether MORE is FEWER with one letter more.
+static bool has_one_more(const char *more, const char *fewer)
+{
+    while (*fewer && *more == *fewer)
+        more++, fewer++;
+    return *more && !strcmp(more + 1, fewer);
+}
+
+// Two letters that stand next to each other were exchanged, or one is another.
+static bool is_mistyped(const char *word, const char *name, bool may_differ)
+{
+    while (*name && *word == *name)
+        word++, name++;
+    if (!*name || !*word)
+        return false;
+    const bool is_exchanged = word[0] == name[1] && word[1] == name[0] && !strcmp(word + 2, name + 2);
+    return is_exchanged || (may_differ && !strcmp(word + 1, name + 1));
+}
+
+// The command that was meant, perhaps.  Of short names fewer slips are looked for: too many words are near them.
+static const char *meant_command(const char *word)
+{
+    for (int i = 0; i < N_SUBCOMMANDS; i++) {
+        const char *name = subcommands[i].name;
+        const bool is_long = strlen(name) > 4;
+        if (has_one_more(word, name) || (is_long && has_one_more(name, word)) ||
+            (strlen(word) == strlen(name) && is_mistyped(word, name, is_long)))
+            return name;
+    }
+    return NULL;
+}
+
+static bool is_database(const char *name)
+{
+    Buffer path = { 0 };
+    buffer_puts(&path, name);
+    buffer_puts(&path, ".weft");
+    const bool is_there = access(name, F_OK) == 0 || access(path.bytes, F_OK) == 0;
+    buffer_free(&path);
+    return is_there;
+}
+
+// A slip of the finger should not leave a directory behind.
+static void refuse_mistyped(const char *word)
+{
+    const char *meant = meant_command(word);
+    if (!meant || is_database(word))
+        return;
+    fprintf(stderr, "weft: there is no command and no database \"%s\". Did you mean weft %s?\n"
+                    "For a new database of that name, write weft ./%s\n", word, meant, word);
+    exit(EXIT_USAGE);
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGXFSZ, SIG_IGN);                               // a file that may not grow is an error of the statement
-    if (argc > 1 && !strcmp(argv[1], "run"))
-        return run_main(argc - 1, argv + 1);
-    if (argc > 1 && !strcmp(argv[1], "devices"))
-        return devices_main(argc - 1, argv + 1);
-    if (argc > 1 && !strcmp(argv[1], "gen"))
-        return gen_main(argc - 1, argv + 1);
-    if (argc == 2 && !strcmp(argv[1], "functions"))
-        return print_manual(manual_write);
-    if (argc == 2 && !strcmp(argv[1], "sql"))
-        return print_manual(refusals_write);
-    if (argc == 3 && !strcmp(argv[1], "sql") && !strcmp(argv[2], "--short"))
-        return print_manual(refusals_write_short);
-    if (argc > 1 && !strcmp(argv[1], "import"))
-        return import_main(argc - 1, argv + 1);
-    if (argc > 1 && !strcmp(argv[1], "lab"))
-        return lab_main(argc - 1, argv + 1);
-    if (argc > 1 && !strcmp(argv[1], "slt"))
-        return slt_main(argc - 1, argv + 1);
+    for (int i = 0; argc > 1 && i < N_SUBCOMMANDS; i++)
+        if (!strcmp(argv[1], subcommands[i].name))
+            return subcommands[i].run(argc - 1, argv + 1);
+    if (argc > 1)
+        refuse_mistyped(argv[1]);
     return shell_main(argc, argv);
 }
