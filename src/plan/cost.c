@@ -81,11 +81,23 @@ static double share_above_mean(const Plan *plan, const Expr *x, const Value *val
     return at > 0 ? exp(-at / plan->columns[x->column].typical) : 1;
 }
 
+// The constant of a comparison; of a parameter that stands for one, a guess.
+static const Value *value_side(const Plan *plan, const Expr *expr, Op *op, const Expr **x)
+{
+    const Expr *constant = expr_constant_side(expr, op, x);
+    if (constant) return &constant->value;
+    const int side = expr->args[1]->is_given ? 1 : 0;
+    if (!expr->args[side]->is_given) return NULL;
+    *op = side == 1 ? expr->op : op_mirrored(expr->op);
+    *x = expr->args[1 - side];
+    return plan->params[expr->args[side]->param].guess;
+}
+
 static double comparison_selectivity(const Plan *plan, const Expr *expr)
 {
-    Op          op = expr->op;
-    const Expr *x;
-    const Expr *constant = expr_constant_side(expr, &op, &x);
+    Op           op = expr->op;
+    const Expr  *x;
+    const Value *constant = value_side(plan, expr, &op, &x);
     if (op == OP_EQ || op == OP_NE) {
         const double equal = 1 / fmax(plan_distinct_of(plan, expr->args[0]), plan_distinct_of(plan, expr->args[1]));
         return op == OP_EQ ? equal : 1 - equal;
@@ -94,8 +106,8 @@ static double comparison_selectivity(const Plan *plan, const Expr *expr)
     // A range that ends where it begins still has a value: never less than one of them.
     const bool   is_total = x->kind == EXPR_COLUMN && plan->columns[x->column].typical > 0;
     const double least = 1 / plan_distinct_of(plan, x);
-    const double below = is_total ? 1 - share_above_mean(plan, x, &constant->value)
-                                  : share_below(plan, x, &constant->value);
+    const double below = is_total ? 1 - share_above_mean(plan, x, constant)
+                                  : share_below(plan, x, constant);
     return fmin(1, fmax(least, op == OP_LT || op == OP_LE ? below : 1 - below));
 }
 

@@ -66,6 +66,13 @@ Expr *expr_param(Arena *arena, int param, Type type, int at)
     return expr;
 }
 
+Expr *expr_slot(Arena *arena, int param, Type type, int at)
+{
+    Expr *expr = expr_param(arena, param, type, at);
+    expr->is_given = true;
+    return expr;
+}
+
 weft_status expr_number(Arena *arena, const char *bytes, size_t length, int at, Expr **out, Error *err)
 {
     Value value;
@@ -234,6 +241,17 @@ weft_status expr_make_call(Arena *arena, Op op, Type type, Expr **args, int n_ar
     TRY(count_nodes(expr, err));
     *out = fold(arena, expr);
     return WEFT_OK;
+}
+
+Expr *expr_with_args(Arena *arena, const Expr *call, Expr **args, int n_args)
+{
+    Expr *expr = arena_make(arena, Expr);
+    *expr = *call;
+    expr->args = args;
+    expr->n_args = n_args;
+    expr->size = 1;
+    for (int i = 0; i < n_args; i++) expr->size += MAX_OF(args[i]->size, 1);
+    return expr;
 }
 
 weft_status expr_make_case(Arena *arena, Type type, Expr **args, int n_args, int at, Expr **out, Error *err)

@@ -83,6 +83,7 @@ struct Expr {
     Value    value;
     int      column;
     int      param;
+    bool     is_given;                 // a parameter that stands for a constant of the text: never NULL
     int      depth, size;              // height, and nodes counted with repetition; 0 in a leaf made by hand
     bool     is_long;                  // a number of more than 38 digits (1e300), as a double: only where doubles are
                                        // meant (expr_refuse_long)
@@ -116,6 +117,7 @@ typedef struct Agg {
 Expr       *expr_const(Arena *arena, Value value, int at);                     // copies text into the arena
 Expr       *expr_column(Arena *arena, int column, Type type, int at);
 Expr       *expr_param(Arena *arena, int param, Type type, int at);
+Expr       *expr_slot(Arena *arena, int param, Type type, int at);             // a parameter for a constant of the text
 weft_status expr_number(Arena *arena, const char *bytes, size_t length, int at, Expr **out,
                         Error *err);  // a literal, typed by its digits
 weft_status expr_call(Arena *arena, Op op, Expr *const *args, int n_args, int at, Expr **out, Error *err);
@@ -129,6 +131,9 @@ weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out,
 // Brings N_ARGS of ARGS, every STEP-th, to one type, literals included; WHAT names the construct in messages.
 weft_status expr_unify(Arena *arena, Expr **args, int n_args, int step, const char *what, int at, Error *err);
 weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err);
+
+// CALL with other arguments of the same types; nothing is folded.
+Expr *expr_with_args(Arena *arena, const Expr *call, Expr **args, int n_args);
 
 bool expr_equal(const Expr *a, const Expr *b);
 bool expr_is_const(const Expr *expr);
@@ -338,8 +343,9 @@ struct Node {
 
 typedef struct PlanParam {             // an EXPR_PARAM: the value of a subquery, or of $1
     Type        type;
-    Node *subplan;  // its one row and column; no row: NULL; a second row: an error (21000).  NULL: $N
+    Node *subplan;  // its one row and column; no row: NULL; a second row: an error (21000).  NULL: a constant
     int         at;
+    const Value *guess;                // of a constant: for estimates only
 } PlanParam;
 
 typedef struct Plan {
@@ -408,6 +414,20 @@ Range plan_range(const Plan *plan, const Expr *expr);                           
 bool  plan_can_fail(const Plan *plan, const Expr *expr);    // expr_can_fail, but for what ranges rule out
 Range plan_range_of_stored(const Table *table, int column);                                      // proved by statistics
 bool plan_is_empty(const Plan *plan, const Node *node);  // proved by its text: no row comes out
+
+// ---- a plan for many texts: its parameters are constants that are put in (instance.c) -------------------------------
+
+// Whether plan_instance knows all that is in PLAN, which has been rewritten and whose parameters are all slots.
+bool plan_is_template(const Plan *plan);
+typedef int MovePlace(void *context, int at);              // where the text has now what was at AT; AT is no negative
+typedef struct Constants { const Expr *const *values; MovePlace *move; void *context; } Constants;
+// A copy of PLAN in ARENA with the VALUES, by parameter, in the place of parameters.  It shares with PLAN all that has
+// neither expressions nor places.  *CHANGE: by how much its estimates of rows differ from PLAN's, where most; at least
+// 1.  Fails where a call with the new constants does.
+weft_status plan_instance(Arena *arena, const Plan *plan, const Constants *constants, Plan **out, double *change,
+                          Error *err);
+void plan_keep_rows(Plan *plan, const Plan *instance);      // PLAN gets the estimates of an instance of it
+void plan_dump(const Plan *plan, Text *text);               // all that a run looks at, to compare two plans
 
 void expr_print(const Expr *expr, const Plan *plan, Text *text);  // as SQL; PLAN may be NULL
 void  agg_print(const Agg *agg, const Plan *plan, Text *text);

@@ -81,9 +81,11 @@ static void narrow_by_comparison(Prover *prover, const Expr *condition)
     }
 }
 
-// Its constants are sorted, NULL last.
+// Its constants are sorted, NULL last; parameters are not.
 static void narrow_by_list(Prover *prover, const Expr *condition)
 {
+    for (int i = 1; i < condition->n_args; i++)
+        if (!expr_is_const(condition->args[i])) return;
     const Expr *x = condition->args[0], *last = condition->args[condition->n_args - 1];
     if (last->value.is_null && condition->n_args > 2) last = condition->args[condition->n_args - 2];
     if (last->value.is_null || x->kind != EXPR_COLUMN || !has_numbers(x)) return;

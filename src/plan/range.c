@@ -308,8 +308,11 @@ Range range_of(const Expr *expr, RangeOfColumn column, void *context)
         case EXPR_COLUMN: return column(context, expr);
         case EXPR_CALL:   return range_of_operator(expr, column, context);
         case EXPR_CASE:   return range_of_case(expr, column, context);
-        default:          return range_of_type(expr->type);
+        default:          break;
     }
+    Range range = range_of_type(expr->type);               // of a parameter
+    range.nullable = !expr->is_given;
+    return range;
 }
 
 static Range range_of_column(void *context, const Expr *column)

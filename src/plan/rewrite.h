@@ -59,6 +59,7 @@ weft_status expr_both(Plan *plan, Op op, Expr *a, Expr *b, Expr **out, Error *er
 weft_status expr_equals(Plan *plan, Expr *a, Expr *b, Expr **out, Error *err);
 bool        expr_has_no_column(const Expr *expr);
 // Of x < 5 and of 5 > x: 5, with *OP < and *OTHER x.  NULL: neither side is constant, or it is no comparison.
+Op          op_mirrored(Op comparison);                     // > of <
 const Expr *expr_constant_side(const Expr *comparison, Op *op, const Expr **other);
 
 // Puts expressions in the place of columns: MAP[column], NULL: the column stays.  MAP has N entries.

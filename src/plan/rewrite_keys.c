@@ -166,13 +166,13 @@ static Expr *kept_key(const KeysRewrite *keys, const Node *node, const bool *is_
 // may be 0 and -0, and equal decimals and integers of another type would need a cast.
 static Expr *stand_in(const KeysRewrite *keys, const Node *node, const bool *is_dropped, Expr *key)
 {
-    if (expr_is_const(key)) return key;
+    if (expr_is_const(key) || key->is_given) return key;
     Expr *instead = kept_key(keys, node, is_dropped, key);
     for (int e = 0; e < keys->n_equalities && !instead; e++) {
         Expr *equal = keys->equalities[e].expr;
         if (key->kind != EXPR_COLUMN || keys->equalities[e].column != key->column) continue;
         if (!type_equal(equal->type, key->type) || type_is_float(key->type)) continue;
-        instead = expr_is_const(equal) ? equal : kept_key(keys, node, is_dropped, equal);
+        instead = expr_is_const(equal) || equal->is_given ? equal : kept_key(keys, node, is_dropped, equal);
     }
     return instead;
 }

@@ -71,21 +71,36 @@ static weft_status all_of(const Or *o, Op op, const Conditions *list, Expr **out
 
 // ---- x = 1 or x = 2 -------------------------------------------------------------------------------------------------
 
+// Constants, and parameters that stand for them.
+static bool is_constant(const Expr *expr)
+{
+    return expr->kind == EXPR_CONST ? !expr->value.is_null : expr->is_given;
+}
+
 // The expression of "x = constant" or "x in (constants)"; NULL: neither.
 static Expr *listed(const Expr *branch)
 {
     if (is_op(branch, OP_IN)) return branch->args[0];
     if (!is_op(branch, OP_EQ)) return NULL;
-    const int side = expr_is_const(branch->args[1]) ? 0 : 1;
-    const Expr *constant = branch->args[1 - side];
-    if (!expr_is_const(constant) || constant->value.is_null || type_is_float(branch->args[side]->type)) return NULL;
+    const int side = expr_is_const(branch->args[1]) || branch->args[1]->is_given ? 0 : 1;
+    if (!is_constant(branch->args[1 - side]) || type_is_float(branch->args[side]->type)) return NULL;
     return branch->args[side];
 }
 
 static void add_constants(const Or *o, Expr *branch, Conditions *args)
 {
-    if (is_op(branch, OP_EQ)) push_item(o, args, branch->args[expr_is_const(branch->args[1])]);
+    const bool is_right = expr_is_const(branch->args[1]) || branch->args[1]->is_given;
+    if (is_op(branch, OP_EQ)) push_item(o, args, branch->args[is_right]);
     else for (int i = 1; i < branch->n_args; i++) push_item(o, args, branch->args[i]);
+}
+
+// X and its constants.  The parameters among them get their values later, and are sorted then.
+static weft_status make_list(const Or *o, const Conditions *args, int at, Expr **out)
+{
+    bool has_given = false;
+    for (int i = 1; i < args->n; i++) has_given |= args->items[i]->is_given;
+    if (!has_given) return expr_call(o->plan->arena, OP_IN, args->items, args->n, at, out, o->err);
+    return expr_make_call(o->plan->arena, OP_IN, TYPE(BOOLEAN), args->items, args->n, at, out, o->err);
 }
 
 // Branches about the same expression become one.
@@ -105,7 +120,7 @@ static weft_status merge_lists(const Or *o, const Conditions *branches, Conditio
             is_done[e] = true;
             n_merged++;
         }
-        if (n_merged > 1) TRY(expr_call(o->plan->arena, OP_IN, args.items, args.n, list->at, &list, o->err));
+        if (n_merged > 1) TRY(make_list(o, &args, list->at, &list));
         push_item(o, merged, list);
     }
     return WEFT_OK;

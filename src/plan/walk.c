@@ -134,15 +134,20 @@ bool expr_has_no_column(const Expr *expr)
     return true;
 }
 
-const Expr *expr_constant_side(const Expr *comparison, Op *op, const Expr **other)
+Op op_mirrored(Op op)
 {
     static const Op mirrored[OP_N] = {
         [OP_EQ] = OP_EQ, [OP_NE] = OP_NE, [OP_LT] = OP_GT, [OP_LE] = OP_GE, [OP_GT] = OP_LT, [OP_GE] = OP_LE
     };
+    return mirrored[op];
+}
+
+const Expr *expr_constant_side(const Expr *comparison, Op *op, const Expr **other)
+{
     if (comparison->kind != EXPR_CALL || comparison->op < OP_EQ || comparison->op > OP_GE) return NULL;
     const int side = comparison->args[1]->kind == EXPR_CONST ? 1 : 0;
     if (comparison->args[side]->kind != EXPR_CONST) return NULL;
-    *op = side == 1 ? comparison->op : mirrored[comparison->op];
+    *op = side == 1 ? comparison->op : op_mirrored(comparison->op);
     *other = comparison->args[1 - side];
     return comparison->args[side];
 }

@@ -41,6 +41,7 @@ static weft_status bind_const(Binder *binder, const PgQuery__AConst *constant, E
 {
     const int at = constant->location;
     Value     value = { .type = TYPE(NULL) };
+    bind_note_literal(binder, at);
     *out = term_null(binder, at);
     if (constant->isnull) return WEFT_OK;
     switch (constant->val_case) {
@@ -109,11 +110,13 @@ static bool is_text_operator(const char *name)
 
 static weft_status bind_binary(Binder *binder, Op op, const ParseNode *a, const ParseNode *b, int at, Expr **out)
 {
-    Expr *left, *right;
+    Expr *sides[2];
     if (is_row(a) || is_row(b)) return bind_row_comparison(binder, op, a, b, at, out);
-    TRY(bind_expr(binder, a, &left));
-    TRY(bind_expr(binder, b, &right));
-    return bind_call(binder, op, left, right, at, out);
+    TRY(bind_expr(binder, a, &sides[0]));
+    TRY(bind_expr(binder, b, &sides[1]));
+    TRY(bind_call(binder, op, sides[0], sides[1], at, out));
+    bind_slot(binder, op, (const ParseNode *[]){ a, b }, sides, out);
+    return WEFT_OK;
 }
 
 // LIKE, NOT LIKE, ILIKE and NOT ILIKE as PostgreSQL's operators.
@@ -159,6 +162,7 @@ static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, 
     TRY(bind_expr(binder, pattern, &args[1]));
     if (escape) TRY(bind_expr(binder, escape, &args[2]));
     TRY(expr_call(binder->arena, op, args, escape ? 3 : 2, expr->location, out, binder->err));
+    if (!escape) bind_slot(binder, op, (const ParseNode *[]){ expr->lexpr, pattern }, args, out);
     return *op_name(expr) == '!' ? bind_call(binder, OP_NOT, *out, NULL, expr->location, out) : WEFT_OK;
 }
 
@@ -185,12 +189,15 @@ static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool
         TRY(bind_row_comparison(binder, is_negated ? OP_GT : OP_LE, expr->lexpr, bounds[1], expr->location, &below));
         return bind_call(binder, is_negated ? OP_OR : OP_AND, above, below, expr->location, out);
     }
-    Expr *arg, *low, *high;
+    const Op above_op = is_negated ? OP_LT : OP_GE, below_op = is_negated ? OP_GT : OP_LE;
+    Expr    *arg, *low, *high;
     TRY(bind_expr(binder, expr->lexpr, &arg));
     TRY(bind_expr(binder, bounds[0], &low));
     TRY(bind_expr(binder, bounds[1], &high));
-    TRY(bind_call(binder, is_negated ? OP_LT : OP_GE, arg, low, expr->location, &above));
-    TRY(bind_call(binder, is_negated ? OP_GT : OP_LE, arg, high, expr->location, &below));
+    TRY(bind_call(binder, above_op, arg, low, expr->location, &above));
+    TRY(bind_call(binder, below_op, arg, high, expr->location, &below));
+    bind_slot(binder, above_op, (const ParseNode *[]){ expr->lexpr, bounds[0] }, (Expr *[]){ arg, low }, &above);
+    bind_slot(binder, below_op, (const ParseNode *[]){ expr->lexpr, bounds[1] }, (Expr *[]){ arg, high }, &below);
     return bind_call(binder, is_negated ? OP_OR : OP_AND, above, below, expr->location, out);
 }
 
@@ -225,17 +232,23 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
     const PgQuery__List *list = expr->rexpr->list;
     Expr **terms = arena_array(binder->arena, Expr *, list->n_items + 2),
          **constants = arena_array(binder->arena, Expr *, list->n_items + 1);
+    const ParseNode **nodes = arena_array(binder->arena, const ParseNode *, list->n_items + 1);
     int    n_terms = 0, n_constants = 1;
+    nodes[0] = expr->lexpr;
     TRY(bind_expr(binder, expr->lexpr, &constants[0]));
     for (size_t i = 0; i < list->n_items; i++) {
         Expr *item;
         TRY(bind_expr(binder, list->items[i], &item));
-        if (expr_is_const(item)) constants[n_constants++] = item;
+        if (expr_is_const(item)) nodes[n_constants] = list->items[i], constants[n_constants++] = item;
         else TRY(bind_call(binder, compare, constants[0], item, at, &terms[n_terms++]));
     }
-    if (n_constants == 2) TRY(bind_call(binder, compare, constants[0], constants[1], at, &terms[n_terms++]));
+    if (n_constants == 2) {
+        TRY(bind_call(binder, compare, constants[0], constants[1], at, &terms[n_terms]));
+        bind_slot(binder, compare, nodes, constants, &terms[n_terms++]);
+    }
     if (n_constants > 2) {
         TRY(expr_call(binder->arena, OP_IN, constants, n_constants, at, &terms[n_terms], binder->err));
+        bind_list_slots(binder, nodes, constants, n_constants, &terms[n_terms]);
         if (is_negated) TRY(bind_call(binder, OP_NOT, terms[n_terms], NULL, at, &terms[n_terms]));
         n_terms++;
     }

@@ -89,7 +89,7 @@ bool term_is_not_null(const Binder *binder, const Expr *expr)
     switch (expr->kind) {
         case EXPR_CONST:  return !expr->value.is_null;
         case EXPR_COLUMN: return is_not_null(binder, expr->column);
-        case EXPR_PARAM:  return false;
+        case EXPR_PARAM:  return expr->is_given;
         case EXPR_CASE:   return false;
         case EXPR_CALL:   break;
     }

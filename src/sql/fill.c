@@ -61,6 +61,14 @@ static void copy_digits(const Literal *literal, bool is_negated, char *to)
     to[literal->length] = 0;
 }
 
+const char *literal_bytes(Arena *arena, const Literal *literal, bool is_negated)
+{
+    char *bytes = arena_alloc(arena, literal->length + 2);
+    if (literal->kind == LITERAL_TEXT) unquote(literal, bytes);
+    else copy_digits(literal, is_negated, bytes);
+    return bytes;
+}
+
 static bool is_same(Arena *arena, const PgQuery__AConst *constant, const Literal *literal, bool is_negated)
 {
     char *bytes = arena_alloc(arena, literal->length + 2);
@@ -80,10 +88,8 @@ static bool is_same(Arena *arena, const PgQuery__AConst *constant, const Literal
     }
 }
 
-// ---- finding --------------------------------------------------------------------------------------------------------
-
 // The token that begins at PLACE; -1: none does.
-static int token_at(const TextShape *shape, i32 place)
+int shape_token_at(const TextShape *shape, int place)
 {
     int low = 0, high = shape->n_tokens;
     while (low < high) {
@@ -105,12 +111,27 @@ static int literal_at(const TextShape *shape, int token)
     return low < shape->n_literals && shape->literals[low].token == token ? low : -1;
 }
 
+int shape_literal_at(const TextShape *shape, int place, bool *is_negated)
+{
+    const int token = place < 0 ? -1 : shape_token_at(shape, place);
+    *is_negated = token >= 0 && shape->text[shape->starts[token]] == '-';
+    return token < 0 ? -1 : literal_at(shape, token + *is_negated);
+}
+
+int shape_literal_of(Arena *arena, const TextShape *shape, const PgQuery__AConst *constant, bool *is_negated)
+{
+    const int number = shape_literal_at(shape, constant->location, is_negated);
+    return number >= 0 && is_same(arena, constant, &shape->literals[number], *is_negated) ? number : -1;
+}
+
+// ---- finding --------------------------------------------------------------------------------------------------------
+
 // 0 and less: a node without a place of its own, or one at the text's first byte.  Whether the first token is there is
 // part of the key, so either stays as it is.
 static void note_place(Finder *finder, i32 *field)
 {
     if (*field <= 0) return;
-    const int token = token_at(finder->shape, *field);
+    const int token = shape_token_at(finder->shape, *field);
     if (token < 0) finder->has_failed = true;
     else *LIST_PUSH(finder->arena, finder->fields->places, finder->fields->n_places) = (PlaceField){ field, token };
 }
@@ -125,15 +146,12 @@ static void note_length(Finder *finder, const ProtobufCMessage *message, i32 *fi
 
 static void note_constant(Finder *finder, PgQuery__AConst *constant)
 {
-    const TextShape *shape = finder->shape;
-    const int        token = constant->location < 0 ? -1 : token_at(shape, constant->location);
-    if (token < 0) return;
-    const bool       is_negated = shape->text[shape->starts[token]] == '-';
-    const int        number = literal_at(shape, token + is_negated);
+    bool      is_negated;
+    const int number = shape_literal_at(finder->shape, constant->location, &is_negated);
     if (number < 0) return;
     Site *site = &finder->fields->sites[number];
     if (site->constant) finder->has_failed = true;          // one literal, two constants: not known to happen
-    if (is_same(finder->arena, constant, &shape->literals[number], is_negated))
+    if (is_same(finder->arena, constant, &finder->shape->literals[number], is_negated))
         *site = (Site){ .constant = constant, .is_negated = is_negated };
 }
 

@@ -29,6 +29,7 @@ static weft_status bind_tree(BindJob *job, const ParseTree *tree)
     if (result->n_stmts > 1)
         return fail(job->err, WEFT_SYNTAX_ERROR, result->stmts[1]->stmt_location,
                     "more than one statement where one is expected");
+    if (job->names->slots) slots_begin(job->names->slots, job->names->slots->arena, job->names->slots->shape);
     quotients_begin(job->names->quotient_scale ? MAX_OF(job->names->quotient_scale, 0) : QUOTIENT_SCALE);
     const weft_status status = bind_statement(&binder, result->n_stmts ? result->stmts[0] : NULL, job->statement);
     if (!status) (*job->statement)->has_quotients = quotients_made();
@@ -100,7 +101,7 @@ static void run_job(void *context, size_t stack_bytes)
 }
 
 // Only trees of queries are kept: the rows of an INSERT are not looked at for it.
-static bool may_be_kept(const char *text, size_t length)
+bool sql_has_shape(const char *text, size_t length)
 {
     const char *p = text;
     const Token first = token_next(&p);
@@ -120,8 +121,9 @@ weft_status sql_bind(Arena *arena, const char *text, const Names *names, Stateme
     }
     TextShape  shape;
     ParseTree *tree = NULL;
-    if (names->keeps != KEEP_NOTHING && may_be_kept(text, job.length)) {
-        sql_shape(arena, text, job.length, names->keeps == KEEP_TEXTS, &shape);
+    if (names->keeps != KEEP_NOTHING && sql_has_shape(text, job.length)) {
+        if (names->shape) shape = *names->shape;
+        else sql_shape(arena, text, job.length, names->keeps == KEEP_TEXTS, &shape);
         job.shape = &shape;
         tree = tree_find(&shape);
     }

@@ -55,29 +55,12 @@ weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void
 
 // ---- the shape of a text: its tokens without the values of its literals (shape.c) -----------------------------------
 
-typedef enum LiteralKind { LITERAL_NONE, LITERAL_INTEGER, LITERAL_NUMBER, LITERAL_TEXT } LiteralKind;
-
-typedef struct Literal {
-    LiteralKind kind;
-    int         token;                 // its number
-    const char *bytes;                 // in the text, with quotes
-    size_t      length;
-    i32         number;                // of an integer
-} Literal;
-
-typedef struct TextShape {             // lives as long as its text and its arena
-    const char *text;
-    size_t      length;
-    char       *key;                   // texts of equal keys have equal tokens, but for the values of literals
-    size_t      key_length;
-    u64         hash;                  // of the key
-    bool        is_exact;              // the key is the text; nothing was taken out
-    int         n_tokens, n_literals;
-    i32        *starts;                // offsets of the tokens
-    Literal    *literals;              // in order
-} TextShape;
-
-void sql_shape(Arena *arena, const char *text, size_t length, bool is_exact, TextShape *shape);
+// The number of the literal that is, or follows a minus, at PLACE; -1: there is none.
+int  shape_literal_at(const TextShape *shape, int place, bool *is_negated);
+// The same of a constant of the tree that has the literal's value.
+int  shape_literal_of(Arena *arena, const TextShape *shape, const PgQuery__AConst *constant, bool *is_negated);
+// What the literal says, as the parse tree has it: a text without its quotes, digits with a minus.  NUL at its end.
+const char *literal_bytes(Arena *arena, const Literal *literal, bool is_negated);
 
 // ---- a tree made for one text, filled in for another one of its shape (fill.c) --------------------------------------
 
@@ -357,6 +340,13 @@ bool        scope_has_name(const Scope *scope, const char *name);
 // length of Binder.named before the aggregate's arguments.
 Block      *named_owner(const Binder *binder, int from);
 void        named_in_agg(Binder *binder, int from, const Block *owner);      // notes it in what it names of its owner
+
+// slots.c: literals as parameters of the plan.  These do nothing where Names has no slots.
+void bind_note_literal(Binder *binder, int at);             // the literal at this place is bound as a constant
+// *OUT, made of SIDES, which came from NODES: where one is a literal that may be a slot, it becomes one.
+void bind_slot(Binder *binder, Op op, const ParseNode *const *nodes, Expr *const *sides, Expr **out);
+// The same of an IN, made of ARGS, the first of them no constant; the others came from NODES.
+void bind_list_slots(Binder *binder, const ParseNode *const *nodes, Expr *const *args, int n_args, Expr **out);
 
 // bind_row.c: rows of fields, (a, b) and ROW(a, b), where they are compared
 bool        is_row(const ParseNode *node);
