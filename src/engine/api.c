@@ -3,7 +3,7 @@
 #include "engine/kinds.h"
 #include "engine/continuous.h"
 #include "engine/engine.h"
-#include "engine/execute.h"
+#include "engine/shaped.h"
 #include "engine/spill.h"
 #include "jit/nvrtc_exit.h"
 #include "kernel/kernel.h"
@@ -43,6 +43,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->pieces = pieces_new();
     db->kinds = kinds_book_new(&db->budget);
     db->plans = plans_new();
+    db->shape_plans = shape_plans_new();
     db->deadlines = deadlines_new();
     db->cpu = network_cpu(db->network);
     db->gpus = gpus_new(trim_pieces, db->pieces);
@@ -64,6 +65,7 @@ void weft_close(weft_db *db)
     pieces_free(db->pieces);
     kinds_book_free(db->kinds);
     plans_free(db->plans);
+    shape_plans_free(db->shape_plans);
     jit_free(db->jit);
     gpus_free(db->gpus);
     store_close(db->store);
@@ -251,11 +253,12 @@ static bool wait_for_views(Execution *ex)
 }
 
 // What is bound lies in an arena of its own, which a plan that is kept takes along.  A plan is rewritten once.
-static weft_status prepare(Execution *ex, const char *sql, const Value *params, int n_params, Statement **statement,
-                           KeptPlan **kept)
+static weft_status prepare(Execution *ex, const char *sql, const Value *params, int n_params, const TextShape *shape,
+                           Statement **statement, KeptPlan **kept)
 {
-    const Names names = execution_names(ex, params, n_params);
+    Names       names = execution_names(ex, params, n_params);
     Arena      *home = arena_new(NULL, "statement");
+    names.shape = shape;
     weft_status status = sql_bind(home, sql, &names, statement, ex->err);
     if (ex->lookup) status = ex->lookup;
     if (!status && wait_for_views(ex)) {
@@ -267,6 +270,7 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
         if (!status && !n_params && may_keep_plan(ex, *statement)) {
+            if (shape) shaped_offer(ex, sql, shape, (*statement)->plan);
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }
@@ -280,7 +284,7 @@ static weft_status run_with_params(Execution *ex, const char *text, const Value 
 {
     Statement  *bound = NULL;
     KeptPlan   *kept = NULL;
-    weft_status status = prepare(ex, text, params, n_params, &bound, &kept);
+    weft_status status = prepare(ex, text, params, n_params, NULL, &bound, &kept);
     if (!status) status = run_statement(ex, kept ? plan_statement(kept) : bound);
     plan_release(kept);
     return status;
@@ -356,6 +360,20 @@ static weft_status subscribe(Execution *ex, const char *name, int at, weft_resul
     return status;
 }
 
+// A plan that was kept for the text, or for its shape; else a new one.
+static weft_status find_or_prepare(Execution *ex, const char *sql, const Value *params, int n_params,
+                                   Statement **bound, KeptPlan **kept)
+{
+    weft_status      status = WEFT_OK;
+    const TextShape *shape = NULL;
+    if (!n_params && !ex->quotient_scale) {
+        *kept = find_kept(ex->session, sql);
+        if (!*kept) shape = shaped_text(ex, sql);
+        if (shape) *kept = shaped_find(ex, sql, shape, &status);
+    }
+    return *kept || status ? status : prepare(ex, sql, params, n_params, shape, bound, kept);
+}
+
 // *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').  *HAS_QUOTIENTS: a
 // quotient may have been too large for QUOTIENT_SCALE.
 static weft_status execute_once(weft_session *session, const char *sql, const Value *params, int n_params,
@@ -369,11 +387,10 @@ static weft_status execute_once(weft_session *session, const char *sql, const Va
     const char *meant = n_params ? NULL : meant_query(&ex, sql);
     if (meant) sql = meant;
     ex.text = sql;
-    KeptPlan   *kept = n_params || ex.lookup || quotient_scale ? NULL : find_kept(session, sql);
     Statement  *bound = NULL;
-    weft_status status = kept        ? WEFT_OK
-                         : ex.lookup ? ex.lookup
-                                     : prepare(&ex, sql, params, n_params, &bound, &kept);
+    KeptPlan   *kept = NULL;
+    weft_status status = ex.lookup;
+    if (!status) status = find_or_prepare(&ex, sql, params, n_params, &bound, &kept);
     const Statement *statement = kept ? plan_statement(kept) : bound;
     if (status || !*result || statement->kind != STATEMENT_EMPTY) {
         weft_result_free(*result);

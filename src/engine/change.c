@@ -282,6 +282,7 @@ static void note_commit(void *context, u64 n_durable)
     weft_db *db = ((const LiveTarget *)context)->session->db;
     (void)n_durable;                   // weft_streams shows it
     plans_forget(db->plans);
+    shape_plans_forget(db->shape_plans);
     db_trim(db, false);
     streams_wake(db->streams);
 }
@@ -731,6 +732,7 @@ weft_status run_change(Execution *ex, const Statement *statement)
 {
     const weft_status status = change(ex, statement);
     plans_forget(ex->session->db->plans);
+    shape_plans_forget(ex->session->db->shape_plans);
     db_trim(ex->session->db, false);
     wake_streams(ex, statement);
     return status;

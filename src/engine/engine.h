@@ -13,6 +13,7 @@
 #include "engine/network.h"
 #include "engine/pieces.h"
 #include "engine/plans.h"
+#include "engine/shape_plans.h"
 #include "engine/squad.h"
 #include "sql/sql.h"
 
@@ -36,6 +37,7 @@ struct weft_db {
     Pieces  *pieces;                   // what running queries have in common
     struct KindsBook *kinds;           // of rows of dimensions (kinds.h)
     Plans   *plans;                    // of texts that came before
+    ShapePlans *shape_plans;           // of their shapes
     Squad    *squad;                     // threads of submitted queries
     Deadlines *deadlines;              // of statements with a timeout
     Streams  *streams;                 // continuous views and retention

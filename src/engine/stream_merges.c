@@ -16,6 +16,7 @@ static void run_merge(SquadJob *job)
     ChunkMerging     *merging = (ChunkMerging *)job;
     const weft_status status = store_merge_small_chunks(merging->db->store, merging->stream, &(Error){ 0 });
     plans_forget(merging->db->plans);                       // they hold the chunks that are gone
+    shape_plans_forget(merging->db->shape_plans);
     db_trim(merging->db, false);                            // so do these
     merging->after_ms = status ? time_now_ms() + PAUSE_MS : 0;
     atomic_store(&merging->is_running, false);

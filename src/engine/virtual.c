@@ -307,14 +307,19 @@ static weft_status fill_one_row(Maker *maker, Arena *arena)
 static weft_status fill_plans(Maker *maker, Arena *arena)
 {
     const PlanCounts plans = plans_counts(maker->db->plans);
+    const ShapeCounts shapes = shape_plans_counts(maker->db->shape_plans);
     const TreeCounts trees = tree_counts();
     const Value      of_plans[] = { text_value("plans"), int_value(TYPE_INTEGER, plans.n_kept),
                                     int_value(TYPE_BIGINT, (i64)plans.n_found),
                                     int_value(TYPE_BIGINT, (i64)plans.n_missed) };
     const Value      of_trees[] = { text_value("parse trees"), int_value(TYPE_INTEGER, trees.n_trees),
                                     int_value(TYPE_BIGINT, trees.n_found), int_value(TYPE_BIGINT, trees.n_missed) };
+    const Value      of_shapes[] = { text_value("plans of shapes"), int_value(TYPE_INTEGER, shapes.n_kept),
+                                     int_value(TYPE_BIGINT, (i64)shapes.n_found),
+                                     int_value(TYPE_BIGINT, (i64)shapes.n_missed) };
     (void)arena;
     TRY(add_row(maker, of_plans, COUNT_OF(of_plans)));
+    TRY(add_row(maker, of_shapes, COUNT_OF(of_shapes)));
     return add_row(maker, of_trees, COUNT_OF(of_trees));
 }
 

@@ -12,7 +12,7 @@ $(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random cut query 
     subqueries windows aggregates expressions terms data)
 $(BUILD)/peer/dialect: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,dialect dialect_query dialect_expr dialect_data \
     dialect_rows oracles tree data)
-$(BUILD)/peer/shapes: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,shapes shape_text query query_text subqueries windows \
+$(BUILD)/peer/shapes: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,shapes shape_text compared query query_text subqueries windows \
     aggregates expressions terms data)
 $(BUILD)/peer/compare: $(BUILD)/obj/tests/peer/compare.o
 

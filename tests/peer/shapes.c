@@ -4,18 +4,19 @@
 //
 // Draws tables and queries as random.c does.  Each query is asked as it is drawn and with other literals, among them
 // some that fit nowhere: zeros to divide by, numbers that overflow, empty ranges, dates that are none, texts in another
-// case, NULL.  One session has plan_cache on, the other off: their rows must be the same, and their errors too, with
-// the place in the text.  A session that keeps nothing parses and plans each text, so it is the truth here.
+// case, NULL.  So are queries whose literals are compared (compared.c), which share plans.  One session has plan_cache
+// on, the other off: their rows must be the same, and their errors too, with the place in the text.  A session that
+// keeps nothing parses and plans each text, so it is the truth here.
 
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "random.h"
+#include "compared.h"
 #include "shapes.h"
 #include "weft.h"
 
-enum { QUERIES_PER_DATA_SET = 25, TEXTS_PER_QUERY = 5, MOST_SHOWN = 5 };
+enum { QUERIES_PER_DATA_SET = 25, TEXTS_PER_QUERY = 5, COMPARED_PER_QUERY = 9, MOST_SHOWN = 5 };
 
 typedef struct Test {
     uint64_t      seed;
@@ -24,6 +25,7 @@ typedef struct Test {
     DataSet       data;
     weft_db      *db;
     weft_session *keeping, *fresh;
+    int64_t       n_plans;             // of shapes, that were found
     int           n_passed, n_failed, n_errors, n_cut_off;      // errors: of those passed
 } Test;
 
@@ -118,6 +120,15 @@ static void try_query(Test *test, uint64_t number)
     arena_free(arena);
 }
 
+// Literals that are compared: plans of a shape are made for them, and used.
+static void try_compared(Test *test, uint64_t number)
+{
+    Arena *arena = arena_new(NULL, "compared");
+    Rng    values = rng_from(test->seed, 78, number);
+    for (int i = 0; i < COMPARED_PER_QUERY; i++) try_text(test, compared_sql(arena, &test->data, number, &values));
+    arena_free(arena);
+}
+
 static void demand(weft_status status, const weft_error *error, const char *sql)
 {
     if (!status) return;
@@ -137,9 +148,20 @@ static void must_free(weft_session *session, char *sql)
     free(sql);
 }
 
+static void count_plans(Test *test)
+{
+    weft_error   error;
+    weft_result *result;
+    demand(weft_query(test->keeping, "select found from weft_plans where what = 'plans of shapes'", &result, &error),
+           &error, "weft_plans");
+    test->n_plans += weft_result_column(result, 0)->i64[0];
+    weft_result_free(result);
+}
+
 static void close_data(Test *test)
 {
     if (!test->db) return;
+    count_plans(test);
     weft_disconnect(test->keeping);
     weft_disconnect(test->fresh);
     weft_close(test->db);
@@ -194,12 +216,14 @@ int main(int argc, char **argv)
     for (int i = 0; i < test.n_queries; i++) {
         if (i % QUERIES_PER_DATA_SET == 0) open_data(&test, (uint64_t)i / QUERIES_PER_DATA_SET);
         try_query(&test, (uint64_t)i);
+        try_compared(&test, (uint64_t)i);
     }
     close_data(&test);
     const int64_t n_found = trees_found() - before;
-    printf("%d of the texts are errors, %d took too long; %lld trees were found\n", test.n_errors, test.n_cut_off,
-           (long long)n_found);
-    if (n_found < 2 * test.n_queries || test.n_errors < test.n_queries / 10 || test.n_cut_off > test.n_queries / 4)
+    printf("%d of the texts are errors, %d took too long; %lld trees and %lld plans of shapes were found\n",
+           test.n_errors, test.n_cut_off, (long long)n_found, (long long)test.n_plans);
+    const bool has_few = n_found < 2 * test.n_queries || test.n_plans < test.n_queries / 2;
+    if (has_few || test.n_errors < test.n_queries / 10 || test.n_cut_off > test.n_queries / 4)
         test.n_failed++, printf("FAIL: too few were found, or too few errors, or too many took too long\n");
     printf("%d passed, %d failed\n", test.n_passed, test.n_failed);
     return test.n_failed != 0;
