@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the host does for a query beside pushing rows: instructions of SSB queries with random constants, counted by
-# callgrind, with plan_cache = text (each text is parsed) and on (texts of one shape share a parse tree).
+# callgrind, with plan_cache = text (each text is parsed) and on (texts of one shape share a plan).
 #
 #     bench/host/run.sh [QUERIES]                 6 of each shape unless said; a minute or two
 #
@@ -35,7 +35,7 @@ count() { # NAME SETTING
 of() {
     for way in text on; do
         sed 's/([^)]*)//' "$scratch/$way.functions" |
-            awk -v f=":$1 " -v n="$queries" 'index($0 " ", f) { gsub(",", "", $1); sum += $1 }
+            awk -v f=":$1 " -v n="$queries" 'index($0, f) { gsub(",", "", $1); sum += $1 }
                                              END { printf " %.0f |", sum / n / 13 / 1000 }'
     done
 }
@@ -62,6 +62,8 @@ line "libpg_query: parse, and write the tree (worker)" pg_query_parse_protobuf
 line "read the tree back (worker)" tree_unpack
 line "shape of the text" sql_shape
 line "find a tree and fill it in" tree_find
+line "a plan of the shape, with the constants put in" shape_plans_find
+line "such plans made" shaped_offer
 line "bind" bind_statement
 line "rewrites, join order" plan_rewrite
 line "cut into pipelines" plan_cut
