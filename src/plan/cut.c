@@ -146,16 +146,22 @@ static weft_status on_exprs(Cutter *c, Pipeline *p, OnExpr *visit, void *context
     return on_bindings(c, p->outputs, p->n_outputs, visit, context);
 }
 
-static void count_column(const Expr *expr, int *n_uses)
+typedef struct LetUses {                  // by column
+    int  *counts;
+    bool *in_lookup;                   // below what kernels look up by a text's code
+} LetUses;
+
+static void count_column(const Expr *expr, bool in_lookup, const LetUses *uses)
 {
-    if (expr->kind == EXPR_COLUMN) n_uses[expr->column]++;
-    for (int i = 0; i < expr->n_args; i++) count_column(expr->args[i], n_uses);
+    in_lookup |= expr_is_unknown(expr);
+    if (expr->kind == EXPR_COLUMN) uses->counts[expr->column]++, uses->in_lookup[expr->column] |= in_lookup;
+    for (int i = 0; i < expr->n_args; i++) count_column(expr->args[i], in_lookup, uses);
 }
 
 static weft_status count_uses(Cutter *c, Expr **expr, void *context)
 {
     (void)c;
-    count_column(*expr, context);
+    count_column(*expr, false, context);
     return WEFT_OK;
 }
 
@@ -165,19 +171,28 @@ static weft_status put_in_place(Cutter *c, Expr **expr, void *context)
     return in_place(c, *expr, expr);
 }
 
+// A text function finds its outcome by the text's code, which a let has.  What the let is made of has none, unless that
+// is one text and constants.
+static bool stays_let(const LetUses *uses, int column, const Expr *value)
+{
+    return uses->counts[column] > 1 || (uses->in_lookup[column] && expr_only_text_column(value) < 0);
+}
+
 // What is used once is computed where it is used.
 static weft_status settle_lets(Cutter *c, Pipeline *p)
 {
-    int n_kept = 0;
+    int  n_kept = 0;
+    LetUses uses;
     if (!p->n_lets) return WEFT_OK;
-    int *n_uses = arena_array(c->arena, int, c->plan->n_columns + 1);
-    TRY(on_exprs(c, p, count_uses, n_uses));
+    uses.counts = arena_array(c->arena, int, c->plan->n_columns + 1);
+    uses.in_lookup = arena_array(c->arena, bool, c->plan->n_columns + 1);
+    TRY(on_exprs(c, p, count_uses, &uses));
     for (int l = 0; l < p->n_lets; l++) {
-        if (n_uses[p->lets[l].column] > 1) {
-            p->lets[n_kept++] = p->lets[l];
-            continue;
-        }
-        TRY(in_place(c, p->lets[l].value, &c->stands_for[p->lets[l].column]));
+        const int column = p->lets[l].column;
+        Expr     *value;
+        TRY(in_place(c, p->lets[l].value, &value));
+        if (stays_let(&uses, column, value)) p->lets[n_kept++] = p->lets[l];
+        else c->stands_for[column] = value;
     }
     p->n_lets = n_kept;
     return on_exprs(c, p, put_in_place, NULL);
