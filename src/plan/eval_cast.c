@@ -305,9 +305,11 @@ weft_status number_parse(const char *bytes, size_t length, int at, Value *value,
     while (p < end && is_blank(*p)) p++;
     while (p < end && is_blank(end[-1])) end--;
     Numeral numeral;
-    if (!scan_numeral(p, end, &numeral))
+    if (!scan_numeral(p, end, &numeral)) {
+        TRY(parse_at((Type){ TYPE_NUMERIC, NUMERIC_DIGITS, 0 }, bytes, length, at, value, err));
         return fail(err, WEFT_BAD_TEXT, at, "invalid input syntax for type numeric: \"%.*s\"", (int)MIN_OF(length, 200),
                     bytes);
+    }
     const i128 whole = numeral.is_negative ? -(i128)numeral.digits : (i128)numeral.digits;
     const int  n_digits = numeral.n_whole + numeral.n_fraction;
     *value = (Value){ .i = whole };

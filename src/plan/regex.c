@@ -80,6 +80,9 @@ static weft_status no_memory(int at, Error *err)
 // ---- flags ----------------------------------------------------------------------------------------------------------
 
 // Without flags: a dot matches a newline, and ^ and $ only the ends of the text.
+// PCRE2 allows few options where a pattern is text.
+static u32 as_text(u32 options) { return PCRE2_LITERAL | (options & (PCRE2_CASELESS | PCRE2_UTF)); }
+
 static weft_status options_of(const char *flags, size_t n_flags, int at, u32 *options, Error *err)
 {
     *options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY;
@@ -95,12 +98,12 @@ static weft_status options_of(const char *flags, size_t n_flags, int at, u32 *op
             case 'p': *options &= ~(u32)PCRE2_DOTALL; break;
             case 'w': *options = (*options | PCRE2_MULTILINE) & ~(u32)PCRE2_DOLLAR_ENDONLY; break;
             case 's': *options = (*options & ~(u32)PCRE2_MULTILINE) | PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY; break;
-            case 'q': *options = (*options & ~(u32)(PCRE2_EXTENDED | PCRE2_NEVER_BACKSLASH_C)) | PCRE2_LITERAL; break;
+            case 'q': *options |= PCRE2_LITERAL; break;
             default:
                 return fail(err, WEFT_INVALID_PARAMETER, at, "invalid regular expression option: \"%c\"", flags[i]);
         }
     }
-    if (*options & PCRE2_LITERAL) *options &= PCRE2_LITERAL | PCRE2_CASELESS | PCRE2_UTF;
+    if (*options & PCRE2_LITERAL) *options = as_text(*options);
     return WEFT_OK;
 }
 
@@ -148,14 +151,28 @@ static void translate(const Value *pattern, bool any_case, Text *out)
 
 // ---- patterns -------------------------------------------------------------------------------------------------------
 
+// ***=abc is the text abc, ***:abc the pattern abc.  Flag q takes stars as text, too.
+static Value follow_director(const Value *pattern, u32 *options)
+{
+    enum { LENGTH = 4 };
+    Value      rest = *pattern;
+    const bool is_long = pattern->text.length >= LENGTH && !(*options & PCRE2_LITERAL);
+    if (!is_long || memcmp(pattern->text.bytes, "***", 3) != 0 || !strchr("=:", pattern->text.bytes[3])) return rest;
+    if (pattern->text.bytes[3] == '=') *options = as_text(*options);
+    rest.text.bytes += LENGTH, rest.text.length -= LENGTH;
+    return rest;
+}
+
 static weft_status compile(const Value *pattern, u32 options, int at, Regex *regex, Error *err)
 {
-    Text       text = { 0 };
-    int        error;
-    PCRE2_SIZE place;
-    if (options & PCRE2_LITERAL) text_add_bytes(&text, pattern->text.bytes, pattern->text.length);
-    else translate(pattern, options & PCRE2_CASELESS, &text);
-    regex->code = pcre2_compile((PCRE2_SPTR)(text.bytes ? text.bytes : ""), text.length, options, &error, &place, NULL);
+    Text        text = { 0 };
+    int         error;
+    PCRE2_SIZE  place;
+    u32         used = options;
+    const Value rest = follow_director(pattern, &used);
+    if (used & PCRE2_LITERAL) text_add_bytes(&text, rest.text.bytes, rest.text.length);
+    else translate(&rest, used & PCRE2_CASELESS, &text);
+    regex->code = pcre2_compile((PCRE2_SPTR)(text.bytes ? text.bytes : ""), text.length, used, &error, &place, NULL);
     text_free(&text);
     if (!regex->code) {
         PCRE2_UCHAR message[160];

@@ -347,6 +347,16 @@ static weft_status no_such_function(Binder *binder, int at, const char *name, Ex
     return WEFT_UNDEFINED_FUNCTION;
 }
 
+static bool is_text(const Expr *expr) { return expr->type.kind == TYPE_TEXT; }
+
+// substring(text similar pattern escape '#') and substring(text from pattern for '#') are calls with three texts.
+static bool takes_similar(const char *name, Expr *const *args, int n_args)
+{
+    if (n_args != 3 || strcmp(name, "substring") != 0) return false;
+    const bool are_open = args[1]->type.kind == TYPE_NULL && args[2]->type.kind == TYPE_NULL;
+    return are_open || is_text(args[1]) || is_text(args[2]);
+}
+
 static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
 {
     Expr *args[FUNCTION_ARGS];
@@ -363,6 +373,8 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
         TRY(bind_bare_numeric(binder, args[0], call->location, &args[0]));
         op = function_find(name, args, n_args);
     }
+    if (takes_similar(name, args, n_args))
+        return refuse(binder, call->location, "substring with a pattern of SIMILAR TO");
     if (op == OP_N) return no_such_function(binder, call->location, name, args, n_args);
     TRY(expr_call(binder->arena, op, args, n_args, call->location, out, binder->err));
     return (*out)->type.kind == TYPE_TIMESTAMPTZ ? bind_stamp_result(binder, args, n_args, call->location, out)

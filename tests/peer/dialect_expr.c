@@ -117,7 +117,8 @@ static Tree *draw_regex(Names *names)
 {
     static const char *const PATTERNS[] = {
         "'a'", "'^a'", "'b$'", "'[a-c]+'", "'(a|b)c?'", "'[0-9]+'", "'\\d'", "'.'", "'o+'", "'^$'", "'\\s'", "'(l)(o)'",
-        "'[^a]'", "'\\w+'", "'a{2}'", "'x*'", "'ë'", "'[[:upper:]]'", "'('", "'\\mw'", "'^.{3}$'" };
+        "'[^a]'", "'\\w+'", "'a{2}'", "'x*'", "'ë'", "'[[:upper:]]'", "'('", "'\\mw'", "'^.{3}$'", "'***=a'",
+        "'***:a.'" };
     return leaf(names, TYPE_TEXT, one_of(names->rng, PATTERNS, COUNT_OF(PATTERNS)));
 }
 

@@ -1050,7 +1050,8 @@ TEST(insert_values)
             CHECK(type_equal(insert->rows[row * 3 + column].type, u_columns[column].type));
         }
     insert = bind_ok(
-        "insert into t (p, k, f, s, q) values (1.005, 't', 'NaN', 1.5, -0.00005), ('12.345', false, 2, 2.5::float8, 7)");
+        "insert into t (p, k, f, s, q) values (1.005, 't', 'NaN', 1.5, -0.00005),"
+        " ('12.345', false, 2, 2.5::float8, 7)");
     CHECK_STR(cell(insert, COUNT_OF(t_columns), 0, 3), "1.01");
     CHECK_STR(cell(insert, COUNT_OF(t_columns), 0, 4), "-0.0001");
     CHECK_STR(cell(insert, COUNT_OF(t_columns), 1, 2), "2");

@@ -111,9 +111,11 @@ TEST(decimals_overflow)
     CHECK_STR(again(num_38_2, "-999999999999999999999999999999999999.994"), "-999999999999999999999999999999999999.99");
     CHECK_STR(again(num_38_2, "999999999999999999999999999999999999.995"), "OUT_OF_RANGE");
     CHECK_STR(again(num_38_2, "9999999999999999999999999999999999999"), "OUT_OF_RANGE");
-    const char *bad[] = { "", ".", "-.", "1e", "1e+", "1.2.3", "NaN", "1x", "e5", "1 e5" };
+    const char *bad[] = { "", ".", "-.", "1e", "1e+", "1.2.3", "nano", "1x", "e5", "1 e5" };
     for (int i = 0; i < COUNT_OF(bad); i++)
         CHECK_STR(again(dec_5_2, bad[i]), "BAD_TEXT");
+    CHECK_STR(message_of(dec_5_2, " NaN "), "a numeric cannot be NaN");
+    CHECK_STR(message_of(num_38_2, "-inf"), "a numeric cannot be infinity");
     CHECK_STR(message_of(dec_5_2, "x"), "invalid input syntax for type numeric: \"x\"");
 }
 
