@@ -140,6 +140,19 @@ EVAL(eval_left)
     return give_chars(first_chars(text, wanted_chars(text, (i64)args[1].i)), value);
 }
 
+// For a column of varchar(n): blanks past its length are cut off, anything else is an error.
+EVAL(eval_fitted)
+{
+    const Chars text = chars_of(&args[0]);
+    size_t      length = chars_bytes(text);
+    Error       local;
+    (void)arena;
+    error_clear(&local);
+    if (value_fit_text(type_text((int)args[1].i), text.at, &length, &local))
+        return fail(err, local.status, call->at, "%s", local.message);
+    return give_chars((Chars){ text.at, text.at + length }, value);
+}
+
 EVAL(eval_right)
 {
     const Chars text = chars_of(&args[0]);
@@ -465,6 +478,7 @@ static const Function functions[] = {
                   L(T, N, N), eval_substring_length, .can_fail = true),
     TEXT_FUNCTION(L("left"), "left(text, n)", "the first n characters; below 0: all but the last -n", 2, L(T, N),
                   eval_left),
+    TEXT_FUNCTION(L("fitted"), NULL, NULL, 2, L(T, N), eval_fitted, .can_fail = true, .is_hidden = true),
     TEXT_FUNCTION(L("right"), "right(text, n)", "the last n characters; below 0: all but the first -n", 2, L(T, N),
                   eval_right),
     TEXT_FUNCTION(L("btrim"), "trim(both from text)", "without blanks at both ends", 1, L(T), eval_btrim),

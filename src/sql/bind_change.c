@@ -13,11 +13,22 @@ void bind_outputs(Binder *binder, Plan *plan, Expr **exprs, const char **names, 
 
 static bool has_scale(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC; }
 
+// Whether a column of a table is all that EXPR is: CASE, UNION and the like may give longer texts than the first side.
+static bool is_of_table(const Plan *plan, const Expr *expr)
+{
+    for (int depth = 0; expr && expr->kind == EXPR_COLUMN && depth < 100; depth++) {
+        if (plan->columns[expr->column].table) return true;
+        expr = plan->columns[expr->column].value;
+    }
+    return false;
+}
+
 // What can be stored.  Constants, sums, quotients and other numbers for which nobody wrote a precision become a numeric
 // without one, so that what comes in later keeps its digits.
-static Type stored_type(const Expr *expr)
+static Type stored_type(const Plan *plan, const Expr *expr)
 {
     const Type type = expr->type;
+    if (type_text_length(type) && !is_of_table(plan, expr)) return TYPE(TEXT);
     if (has_scale(type) && !type_is_stored_interval(type) && !expr_is_declared(expr)) return TYPE_OF_FREE_NUMERIC;
     if (type.kind == TYPE_NULL) return TYPE(TEXT);
     if (type.kind == TYPE_INTERVAL) return TYPE_OF_STORED_INTERVAL;
@@ -58,7 +69,7 @@ static weft_status make_columns(Binder *binder, const PgQuery__IntoClause *into,
     for (int i = 0; i < plan->n_visible; i++) {
         ColumnDef *def = LIST_PUSH(binder->arena, statement->columns, statement->n_columns);
         Expr      *expr = plan_column_expr(plan, plan->root->out[i], -1);
-        *def = (ColumnDef){ .name = names[i], .type = stored_type(expr) };
+        *def = (ColumnDef){ .name = names[i], .type = stored_type(plan, expr) };
         if (expr->type.kind == TYPE_INTERVAL) TRY(term_stored(binder, expr, &exprs[i]));
         else if (type_is_free_numeric(def->type)) TRY(widen_free(binder, expr, &exprs[i]));
         else TRY(expr_cast(binder->arena, expr, def->type, -1, &exprs[i], binder->err));

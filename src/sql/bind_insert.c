@@ -4,6 +4,7 @@
 // A statement can hold hundreds of thousands of values, and each is an expression only for a moment: expressions are
 // made in an arena that is emptied now and then, and only values stay.
 
+#include "plan/functions.h"
 #include "sql/sql_int.h"
 
 enum { VALUES_MAX = 8 << 20, ROWS_PER_ARENA = 256 };
@@ -226,6 +227,15 @@ static bool is_literal(const Plan *plan, int column)
     return value && value->kind == EXPR_CONST && value->type.kind == TYPE_TEXT;
 }
 
+// What comes from a table's column that is no longer fits.
+static weft_status fit_text(Binder *binder, const PlanColumn *source, Type type, Expr **expr)
+{
+    const int length = type_text_length(type), own = source->table ? type_text_length(source->type) : 0;
+    if (type.kind != TYPE_TEXT || !length || (own && own <= length)) return WEFT_OK;
+    Expr *args[2] = { *expr, term_integer(binder, length, -1) };
+    return expr_call(binder->arena, function_find_hidden("fitted"), args, 2, -1, expr, binder->err);
+}
+
 static weft_status bind_assignment(Insert *insert, const Plan *plan, int source, const Column *column, Expr **out)
 {
     Binder *binder = insert->binder;
@@ -239,7 +249,8 @@ static weft_status bind_assignment(Insert *insert, const Plan *plan, int source,
         return WEFT_TYPE_MISMATCH;
     }
     if (is_literal(plan, source)) expr = expr_const(binder->arena, plan->columns[source].value->value, -1);
-    return cast_to_column(binder, expr, column, -1, out);
+    TRY(cast_to_column(binder, expr, column, -1, out));
+    return fit_text(binder, &plan->columns[source], column->type, out);
 }
 
 static weft_status bind_insert_query(Insert *insert, const PgQuery__SelectStmt *select)
