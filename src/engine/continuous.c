@@ -393,7 +393,7 @@ static weft_status new_view(Streams *streams, const ViewDef *def, ContinuousView
                               .state = arena_printf(arena, STATE_PREFIX "%s", def->name) };
     TRY(streams->calls.connect(streams->db, &view->session, err));
     if (sscanf(def->options, "%lld %d %63s", &watermark_us, &view->event_column, zone) < 3 ||
-        !zone_find(zone, strlen(zone), &view->session->settings.zone))
+        !zone_find_named(zone, strlen(zone), &view->session->settings.zone))
         return fail(err, WEFT_CORRUPT, -1, "the options of view \"%s\" are damaged", def->name);
     view->watermark_us = watermark_us;
     Execution   ex = view_execution(view->session, NULL, err);

@@ -460,7 +460,7 @@ static weft_status set_timezone(weft_session *session, const char *value, bool *
 {
     u8 zone = 0;
     (void)err;
-    *understood = !value || zone_find(value, strlen(value), &zone);
+    *understood = !value || zone_find_setting(value, &zone);
     if (*understood) session->settings.zone = zone;
     return WEFT_OK;
 }

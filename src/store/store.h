@@ -112,7 +112,11 @@ Value interval_from_number(i128 number);
 bool uuid_canonical(const char *bytes, size_t length, char out[37]);           // false: it is none
 
 // Time zones, by number; 0 is UTC.  Numbers and names stay until the process ends.  Any thread may call.
-bool        zone_find(const char *name, size_t length, u8 *number); // false: there is none, or too many are in use
+// Each false: there is none, or too many are in use.
+bool        zone_find(const char *name, size_t length, u8 *number);        // an abbreviation, else as zone_find_named
+bool        zone_find_named(const char *name, size_t length, u8 *number);  // Europe/Berlin in any case, UTC+3
+bool        zone_find_setting(const char *name, u8 *number);               // the same, or hours to the east
+bool        zone_abbreviation(const char *name, size_t length, i32 *seconds);      // CET: 3600, in summer too
 const char *zone_name(u8 number);
 i32         zone_offset(u8 number, i64 seconds);                   // from UTC, in seconds, at a moment of UTC
 i32         zone_offset_of_local(u8 number, i64 local_seconds);

@@ -428,4 +428,11 @@ bool        views_find(Store *store, const char *name);
 // A list with ADDED (may be NULL) and without REMOVED (may be NULL), on disk and in memory.  Needs commit_lock.
 weft_status views_change(Store *store, const ViewDef *added, const char *removed, Error *err);
 
+// ---- zone_names.c ---------------------------------------------------------------------------------------------------
+
+#define ZONE_FOLDER "/usr/share/zoneinfo"
+
+// The file of the zone NAME, in whatever case; false: there is none.  PATH has room for MOST bytes.
+bool zone_file(const char *name, size_t length, char *path, size_t most);
+
 #endif

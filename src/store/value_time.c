@@ -242,12 +242,6 @@ static bool take_time(Reader *r, Moment *m)
     return true;
 }
 
-static const struct { const char *name; i32 hours; } abbreviations[] = {
-    { "est", -5 }, { "edt", -4 }, { "cst", -6 }, { "cdt", -5 }, { "mst", -7 }, { "mdt", -6 }, { "pst", -8 },
-    { "pdt", -7 }, { "cet", 1 },  { "cest", 2 }, { "eet", 2 },  { "eest", 3 }, { "wet", 0 },  { "west", 1 },
-    { "bst", 1 },  { "msk", 3 },  { "jst", 9 },  { "utc", 0 },  { "gmt", 0 },  { "z", 0 },    { "zulu", 0 },
-};
-
 // +hh, +hhmm, +hh:mm[:ss]
 static bool take_offset(Reader *r, Moment *m)
 {
@@ -272,14 +266,13 @@ static bool take_zone(Reader *r, Moment *m)
     if (*r->at == '+' || *r->at == '-')
         return take_offset(r, m);
     m->has_zone = true;
-    for (int i = 0; i < COUNT_OF(abbreviations); i++)
-        if (take_word(r, abbreviations[i].name)) {
-            m->offset = abbreviations[i].hours * 3600;
-            return true;
-        }
     while (r->at < r->end && !is_blank(*r->at))
         r->at++;
-    return zone_find(start, (size_t)(r->at - start), &m->zone);
+    const size_t length = (size_t)(r->at - start);
+    if (zone_abbreviation(start, length, &m->offset))
+        return true;
+    const bool is_rule = memchr(start, ',', length) || memchr(start, '<', length);
+    return !is_rule && length && !is_digit(*start) && zone_find_named(start, length, &m->zone);
 }
 
 // A date, a time, a zone, in this order; what may be left out is for the caller to say.

@@ -10,8 +10,6 @@
 
 #include "store/store_int.h"
 
-#define ZONE_FOLDER "/usr/share/zoneinfo/"
-
 typedef struct RuleDay {               // when, in a year, an offset begins
     char kind;                         // M: day D of week W of month M; J: day N without 29 February, from 1; 0: from 0
     int  month, week, day;
@@ -26,6 +24,7 @@ typedef struct Rule {
 
 typedef struct Zone {
     char   *name;
+    bool    is_abbreviation;           // CET is a zone, too, which has summer time
     int     n_changes;
     i64    *changes;                   // in seconds of UTC, ascending
     i32    *offsets;                   // from changes[i] on
@@ -64,20 +63,19 @@ static bool take_clock(const char **p, i32 *seconds)
     if (**p == ':' && (++*p, !take_number(p, &rest)))
         return false;
     *seconds = sign * (hours * 3600 + minutes * 60 + rest);
-    return true;
+    return hours < 168 && minutes < 60 && rest < 60;
 }
 
 static bool skip_name(const char **p)
 {
-    const char *start = *p;
     if (**p == '<') {
         while (**p && **p != '>')
             ++*p;
         return *(*p)++ == '>';
     }
-    while ((**p >= 'a' && **p <= 'z') || (**p >= 'A' && **p <= 'Z'))
+    while (**p && !strchr("0123456789,+-", **p))
         ++*p;
-    return *p - start >= 3;
+    return true;
 }
 
 static bool take_day(const char **p, RuleDay *day)
@@ -112,11 +110,13 @@ static bool parse_rule(const char *p, Rule *rule)
     rule->has_summer = true;
     if (!skip_name(&p))
         return false;
-    if (*p != ',') {
+    if (*p && *p != ',') {
         if (!take_clock(&p, &rule->summer_offset))
             return false;
         rule->summer_offset = -rule->summer_offset;
     }
+    if (!*p)
+        p = ",M3.2.0,M11.1.0";                              // FOO5BAR goes by the rules of the USA
     return *p++ == ',' && take_day(&p, &rule->summer) && *p++ == ',' && take_day(&p, &rule->winter) && !*p;
 }
 
@@ -258,13 +258,12 @@ static void zone_free(Zone *zone)
 
 static Zone *zone_load(const char *name, size_t length)
 {
-    char path[128];
-    snprintf(path, sizeof(path), ZONE_FOLDER "%.*s", (int)length, name);
-    FILE *file = fopen(path, "rb");
+    char path[512];
+    FILE *file = is_zone_name(name, length) && zone_file(name, length, path, sizeof(path)) ? fopen(path, "rb") : NULL;
     u8 *bytes = file ? malloc(FILE_MOST) : NULL;
     size_t n = bytes ? fread(bytes, 1, FILE_MOST, file) : 0;
     Zone *zone = n ? calloc(1, sizeof *zone) : NULL;
-    bool is_good = zone && (zone->name = strndup(name, length)) && read_zone(bytes, n, zone);
+    bool is_good = zone && (zone->name = strdup(path + strlen(ZONE_FOLDER) + 1)) && read_zone(bytes, n, zone);
     if (file)
         fclose(file);
     free(bytes);
@@ -276,30 +275,116 @@ static Zone *zone_load(const char *name, size_t length)
 
 // ---- zones ----------------------------------------------------------------------------------------------------------
 
+static Zone *zone_fixed(const char *name, i32 seconds)
+{
+    Zone *zone = calloc(1, sizeof *zone);
+    if (!zone || !(zone->name = strdup(name))) {
+        zone_free(zone);
+        return NULL;
+    }
+    zone->first_offset = seconds;
+    return zone;
+}
+
+static Zone *zone_of_abbreviation(const char *name, size_t length, i32 seconds)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%.*s", (int)length, name);
+    Zone *zone = zone_fixed(text, seconds);
+    if (zone)
+        zone->is_abbreviation = true;
+    return zone;
+}
+
+// UTC+3, which is to the west, and all that a rule can say.
+static Zone *zone_of_rule(const char *name, size_t length)
+{
+    char text[64];
+    Rule rule;
+    if (length == 0 || length >= sizeof(text) || memchr(name, ' ', length))
+        return NULL;
+    for (size_t i = 0; i < length; i++)
+        text[i] = (char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 'a' + 'A' : name[i]);
+    text[length] = '\0';
+    Zone *zone = parse_rule(text, &rule) ? zone_fixed(text, 0) : NULL;
+    if (zone)
+        zone->has_rule = true, zone->rule = rule;
+    return zone;
+}
+
 static bool is_word(const char *name, size_t length, const char *word)
 {
     return length == strlen(word) && strncasecmp(name, word, length) == 0;
 }
 
-bool zone_find(const char *name, size_t length, u8 *number)
+static bool is_utc(const char *name, size_t length)
 {
-    *number = 0;
-    if (is_word(name, length, "utc") || is_word(name, length, "gmt") || is_word(name, length, "z") ||
-        is_word(name, length, "etc/utc"))
-        return true;
-    if (!is_zone_name(name, length))
-        return false;
-    pthread_mutex_lock(&zones_lock);
-    for (int i = 0; i < n_zones && !*number; i++)
-        if (is_word(name, length, atomic_load(&zones[i])->name))
-            *number = (u8)(i + 1);
-    Zone *zone = *number || n_zones == ZONES_MOST ? NULL : zone_load(name, length);
-    if (zone) {
-        atomic_store(&zones[n_zones], zone);
-        *number = (u8)++n_zones;
+    return is_word(name, length, "utc") || is_word(name, length, "gmt") || is_word(name, length, "etc/utc");
+}
+
+// Under the lock.  ZONE is new; one of its name may be there, under which it was looked up in another case.
+static u8 add_zone(Zone *zone)
+{
+    for (int i = 0; i < n_zones; i++) {
+        const Zone *other = atomic_load(&zones[i]);
+        if (other->is_abbreviation != zone->is_abbreviation || strcmp(other->name, zone->name) != 0)
+            continue;
+        zone_free(zone);
+        return (u8)(i + 1);
     }
+    atomic_store(&zones[n_zones], zone);
+    return (u8)++n_zones;
+}
+
+// SECONDS: of the abbreviation that NAME is; NULL: it is a file's name or a rule.
+static bool find(const char *name, size_t length, const i32 *seconds, u8 *number)
+{
+    pthread_mutex_lock(&zones_lock);
+    for (int i = 0; i < n_zones && !*number; i++) {
+        const Zone *zone = atomic_load(&zones[i]);
+        if (zone->is_abbreviation == (seconds != NULL) && is_word(name, length, zone->name))
+            *number = (u8)(i + 1);
+    }
+    Zone *zone = NULL;
+    if (!*number && n_zones < ZONES_MOST) {
+        zone = seconds ? zone_of_abbreviation(name, length, *seconds) : zone_load(name, length);
+        if (!zone && !seconds)
+            zone = zone_of_rule(name, length);
+    }
+    if (zone)
+        *number = add_zone(zone);
     pthread_mutex_unlock(&zones_lock);
     return *number != 0;
+}
+
+bool zone_find(const char *name, size_t length, u8 *number)
+{
+    i32 seconds;
+    *number = 0;
+    if (!zone_abbreviation(name, length, &seconds))
+        return zone_find_named(name, length, number);
+    return seconds == 0 || find(name, length, &seconds, number);
+}
+
+bool zone_find_named(const char *name, size_t length, u8 *number)
+{
+    *number = 0;
+    return is_utc(name, length) || find(name, length, NULL, number);
+}
+
+bool zone_find_setting(const char *name, u8 *number)
+{
+    char        text[64], *end;
+    const double hours = strtod(name, &end);
+    *number = 0;
+    if (end == name || *end || !(hours > -168 && hours < 168))
+        return zone_find_named(name, strlen(name), number);
+    const i32 seconds = (i32)(hours * 3600), size = abs(seconds);
+    const int minutes = size / 60 % 60;
+    char      clock[16];
+    snprintf(clock, sizeof(clock), minutes ? "%02d:%02d" : "%02d", size / 3600, minutes);
+    snprintf(text, sizeof(text), "<%c%s>%c%s", seconds < 0 ? '-' : '+', clock, seconds < 0 ? '+' : '-', clock);
+    return zone_find_named(text, strlen(text), number);
 }
 
 const char *zone_name(u8 number)
