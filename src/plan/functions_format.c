@@ -37,7 +37,7 @@ static weft_status keep_text(Arena *arena, const Expr *call, Text *text, Value *
 // ---- patterns of dates and times ------------------------------------------------------------------------------------
 
 typedef enum FormatField {
-    F_YYYY, F_YYY, F_YY, F_Y, F_IYYY, F_IY, F_MM, F_DDD, F_DD, F_D, F_ID, F_HH24, F_HH12, F_MI, F_SSSS, F_SS, F_MS,
+    F_YYYY, F_YYY, F_YY, F_Y, F_IYYY, F_IY, F_MM, F_DDD, F_IDDD, F_DD, F_D, F_ID, F_HH24, F_HH12, F_MI, F_SSSS, F_SS, F_MS,
     F_US, F_AM, F_A_M, F_MONTH, F_MON, F_DAY, F_DY, F_WW, F_IW, F_W, F_Q, F_CC, F_J, F_NONE, F_REFUSED
 } FormatField;
 
@@ -46,7 +46,7 @@ typedef struct FormatPattern { const char *text; FormatField field; } FormatPatt
 // Longer ones first.  Names of months and days, and AM, are in the case of their letters.
 static const FormatPattern patterns[] = {
     { "SSSSS", F_SSSS }, { "SSSS", F_SSSS }, { "IYYY", F_IYYY }, { "YYYY", F_YYYY }, { "Y,YYY", F_REFUSED },
-    { "YYY", F_YYY },    { "HH24", F_HH24 }, { "HH12", F_HH12 }, { "Month", F_MONTH }, { "IDDD", F_REFUSED },
+    { "YYY", F_YYY },    { "HH24", F_HH24 }, { "HH12", F_HH12 }, { "Month", F_MONTH }, { "IDDD", F_IDDD },
     { "DDD", F_DDD },    { "A.M.", F_A_M },  { "P.M.", F_A_M },  { "FF3", F_MS },    { "FF6", F_US },
     { "FF1", F_REFUSED }, { "FF2", F_REFUSED }, { "FF4", F_REFUSED }, { "FF5", F_REFUSED }, { "TZH", F_REFUSED },
     { "TZM", F_REFUSED }, { "Mon", F_MON },  { "Day", F_DAY },   { "YY", F_YY },     { "IY", F_IY },
@@ -121,6 +121,7 @@ static i64 number_of(const FormatMoment *m, FormatField field, int *width)
         case F_IY:   return year % 100;
         case F_MM:   return m->c.month;
         case F_DDD:  *width = 3; return day_of_year(m);
+        case F_IDDD: *width = 3; return 7 * (week - 1) + (weekday(m) + 6) % 7 + 1;
         case F_DD:   return m->c.day;
         case F_D:    *width = 1; return weekday(m) + 1;
         case F_ID:   *width = 1; return weekday(m) ? weekday(m) : 7;
@@ -240,16 +241,18 @@ typedef struct NumberFormat {
     int  n_whole, n_fraction;          // digits
     int  first_zero;                   // place of the first 0 before the point; n_whole: there is none
     int  last_zero;                    // digits behind the point that are always there
-    bool has_point, has_sign, has_minus, has_brackets;      // S, MI, PR
+    bool has_point, has_sign, has_minus, has_brackets;      // S; MI or SG; PR
     bool has_sign_last;                // S behind the digits
 } NumberFormat;
 
-static bool read_number_format(Chars format, NumberFormat *f, char *bad)
+static bool read_number_format(Chars format, NumberFormat *f)
 {
+    bool is_cut = false;                                    // a text or sign stands behind digits: none may follow
     *f = (NumberFormat){ .fills = true, .first_zero = 1 << 20 };
     for (const char *p = format.at; p < format.end; p++) {
         const char c = upper(*p), next = p + 1 < format.end ? upper(p[1]) : 0;
         if (c == '9' || c == '0') {
+            if (is_cut) return false;
             if (c == '0' && !f->has_point) f->first_zero = MIN_OF(f->first_zero, f->n_whole);
             if (f->has_point) f->n_fraction++;
             else f->n_whole++;
@@ -258,15 +261,19 @@ static bool read_number_format(Chars format, NumberFormat *f, char *bad)
             f->has_point = true;
         } else if (c == 'F' && next == 'M') {
             f->fills = false, p++;
+        } else if (c == 'S' && next == 'G') {
+            f->has_minus = true, p++;
+        } else if (c == '"') {
+            is_cut |= f->n_whole + f->n_fraction > 0;
+            for (p++; p < format.end && *p != '"'; p++) p += *p == '\\' && p + 1 < format.end;
         } else if (c == 'S') {
-            if (f->n_whole + f->n_fraction) f->has_sign_last = true;
+            if (f->n_whole + f->n_fraction) f->has_sign_last = is_cut = true;
             else f->has_sign = true;
         } else if (c == 'M' && next == 'I') {
             f->has_minus = true, p++;
         } else if (c == 'P' && next == 'R') {
             f->has_brackets = true, p++;
         } else if (strchr("EVRTBCL", c) || (c >= 'A' && c <= 'Z' && c != 'G')) {
-            *bad = *p;
             return false;
         }
     }
@@ -291,7 +298,7 @@ static bool digits_of(const Value *number, const NumberFormat *f, char whole[64]
     if (n_whole > 60) return false;
     snprintf(whole, 64, "%.*s", n_whole, text);
     snprintf(fraction, 64, "%.60s", point ? point + 1 : "");
-    return strcmp(whole, "0") == 0 || n_whole <= f->n_whole;
+    return n_whole <= f->n_whole;
 }
 
 typedef struct NumberText {
@@ -303,11 +310,12 @@ typedef struct NumberText {
 
 static void add_char(NumberText *t, char c) { text_add_bytes(&t->body, &c, 1); }
 
-static void add_whole_digit(NumberText *t, const NumberFormat *f, const char *whole, bool fits)
+// N_SHOWN digits will follow the point; where FM leaves none, a 0 stands before it.
+static void add_whole_digit(NumberText *t, const NumberFormat *f, const char *whole, int n_shown, bool fits)
 {
     if (!t->at_whole) t->prefix = t->body.length;
     const int  n = (int)strlen(whole), place = t->at_whole++ - (f->n_whole - n);
-    const bool is_zero = strcmp(whole, "0") == 0, is_last = t->at_whole == f->n_whole && !f->n_fraction;
+    const bool is_zero = strcmp(whole, "0") == 0, is_last = t->at_whole == f->n_whole && (!f->n_fraction || n_shown == 0);
     if (!fits) {
         add_char(t, '#');
         t->has_begun = true;
@@ -325,25 +333,37 @@ static int shown_fraction(const NumberFormat *f, const char *fraction)
     return n;
 }
 
+// MI and SG, where they stand.
+static void add_sign(NumberText *t, const NumberFormat *f, char kind, bool is_negative)
+{
+    if (is_negative) add_char(t, '-');
+    else if (kind == 'S') add_char(t, '+');
+    else if (f->fills) add_char(t, ' ');
+}
+
 static void format_body(NumberText *t, const NumberFormat *f, Chars format, const char *whole, const char *fraction,
-                        bool fits)
+                        bool fits, bool is_negative)
 {
     const int n_shown = fits ? shown_fraction(f, fraction) : f->n_fraction;
     bool      has_point = false;
     for (const char *p = format.at; p < format.end; p++) {
-        const char c = upper(*p);
-        if ((c == '9' || c == '0') && !has_point) add_whole_digit(t, f, whole, fits);
+        const char c = upper(*p), next = p + 1 < format.end ? upper(p[1]) : 0;
+        if ((c == '9' || c == '0') && !has_point) add_whole_digit(t, f, whole, n_shown, fits);
         else if (c == '9' || c == '0') {
             if (t->at_fraction++ < n_shown) add_char(t, fits ? fraction[t->at_fraction - 1] : '#');
         } else if (c == '.' || c == 'D') {
             has_point = true, t->has_begun = true;
-            if (f->fills || n_shown || f->n_fraction) add_char(t, '.');
+            if (f->n_fraction || !fits) add_char(t, '.');
         } else if (c == ',' || c == 'G') {
             if (t->has_begun) add_char(t, ',');
             else if (f->fills) add_char(t, ' ');
-        } else if (c == 'F' || c == 'M' || c == 'P') p++;
+        } else if ((c == 'M' && next == 'I') || (c == 'S' && next == 'G')) add_sign(t, f, c, is_negative), p++;
+        else if (c == 'F' || c == 'P') p++;
         else if (c == '"') {
-            for (p++; p < format.end && *p != '"'; p++) add_char(t, *p);
+            for (p++; p < format.end && *p != '"'; p++) {
+                p += *p == '\\' && p + 1 < format.end;
+                add_char(t, *p);
+            }
         } else if (c != 'S') add_char(t, *p);
     }
 }
@@ -360,7 +380,7 @@ static const char *sign_behind(const NumberFormat *f, bool is_negative)
 {
     if (f->has_brackets) return is_negative ? ">" : f->fills ? " " : "";
     if (f->has_sign_last) return is_negative ? "-" : "+";
-    return !f->has_minus ? "" : is_negative ? "-" : f->fills ? " " : "";
+    return "";
 }
 
 // The sign stands right before the first digit; blanks go before it.
@@ -381,14 +401,15 @@ EVAL(eval_char_of_number)
     NumberFormat f;
     NumberText   t = { 0 };
     Text         out = { 0 };
-    char         whole[64] = "0", fraction[64] = "", bad;
-    if (!read_number_format(format, &f, &bad) || f.n_whole > 60 || f.n_fraction > 30)
+    char         whole[64] = "0", fraction[64] = "";
+    if (!read_number_format(format, &f) || f.n_whole > 60 || f.n_fraction > 30)
         return fail(err, WEFT_UNSUPPORTED, call->at, "this pattern for numbers is not supported yet");
     const bool is_negative = type_is_float(args[0].type) ? args[0].f < 0 : args[0].i < 0;
     const bool fits = digits_of(&args[0], &f, whole, fraction);
-    format_body(&t, &f, format, whole, fraction, fits);
     const bool is_zero = strspn(whole, "0") == strlen(whole) && strspn(fraction, "0") == strlen(fraction);
-    put_sign(&out, &f, &t, is_negative && !(is_zero && fits));
+    const bool has_minus = is_negative && !(is_zero && (fits || !f.n_whole));
+    format_body(&t, &f, format, whole, fraction, fits, has_minus);
+    put_sign(&out, &f, &t, has_minus);
     text_free(&t.body);
     return keep_text(arena, call, &out, value, err);
 }
@@ -397,6 +418,8 @@ EVAL(eval_char_of_number)
 
 typedef struct Parsed {
     int  year, month, day, day_of_year, hour, minute, second;
+    int  century, week, month_week, iso_day;       // 0 where there is none
+    bool has_short_year, is_iso, is_gregorian;     // by which calendar fields count: the two do not mix
     i64  micros, julian;               // julian: 0 where there is none
     bool is_pm, has_half;              // has_half: AM or PM was there
 } Parsed;
@@ -421,20 +444,29 @@ static bool take_name(Chars *text, const char *const *names, int n_names, size_t
     return false;
 }
 
-// A number of at most so many digits; where digits follow in the pattern, of exactly so many.
+static int whole_year(int number, int n_digits)
+{
+    if (n_digits > 3) return number;
+    return number + (number < 70 ? 2000 : number < 100 ? 1900 : number < 520 ? 2000 : 1000);
+}
+
+// A number of at most so many digits where others may follow (is_tight), else with all of its digits.
 static bool take_field(Chars *text, FormatField field, bool is_tight, Parsed *p)
 {
     i64       number;
-    int       ignored;
-    const int width = field == F_YYYY || field == F_IYYY ? (is_tight ? 4 : 9)
-                      : field == F_DDD || field == F_MS ? 3 : field == F_US ? 6 : field == F_J ? 9 : field == F_SSSS ? 5
+    int       weekday_read;
+    const int width = !is_tight && field != F_MS && field != F_US ? 9
+                      : field == F_YYYY || field == F_IYYY ? 4
+                      : field == F_DDD || field == F_IDDD || field == F_MS ? 3 : field == F_US ? 6 : field == F_J ? 9 : field == F_SSSS ? 5
                       : field == F_Y || field == F_Q || field == F_D || field == F_ID || field == F_W ? 1
                       : field == F_YYY ? 3 : 2;
     switch (field) {
         case F_MONTH: return take_name(text, month_names, 12, 15, &p->month);
         case F_MON:   return take_name(text, month_names, 12, 3, &p->month);
-        case F_DAY:   return take_name(text, day_names, 7, 15, &ignored);
-        case F_DY:    return take_name(text, day_names, 7, 3, &ignored);
+        case F_DAY: case F_DY:
+            if (!take_name(text, day_names, 7, field == F_DAY ? 15 : 3, &weekday_read)) return false;
+            p->iso_day = weekday_read > 1 ? weekday_read - 1 : 7;
+            return true;
         case F_AM: case F_A_M:
             p->is_pm = begins(*text, "p"), p->has_half = true;
             if (!p->is_pm && !begins(*text, "a")) return false;
@@ -446,12 +478,14 @@ static bool take_field(Chars *text, FormatField field, bool is_tight, Parsed *p)
     if (!take_number(text, width, &number)) return false;
     const int n = (int)(text->at - start);
     switch (field) {
-        case F_YYYY: p->year = (int)number; break;
-        case F_YYY:  p->year = (int)number + (number < 520 ? 2000 : 1000); break;
-        case F_YY:   p->year = (int)number + (number < 70 ? 2000 : 1900); break;
-        case F_Y:    p->year = (int)number + 2020; break;
+        case F_YYYY: case F_IYYY: p->year = (int)number; break;
+        case F_CC:   p->century = (int)number; break;
+        case F_WW: case F_IW: p->week = (int)number; break;
+        case F_W:    p->month_week = (int)number; break;
+        case F_ID:   p->iso_day = (int)number; break;
+        case F_YYY: case F_YY: case F_Y: p->year = whole_year((int)number, n); break;
         case F_MM:   p->month = (int)number; break;
-        case F_DDD:  p->day_of_year = (int)number; break;
+        case F_DDD: case F_IDDD: p->day_of_year = (int)number; break;
         case F_DD:   p->day = (int)number; break;
         case F_HH24: case F_HH12: p->hour = (int)number; break;
         case F_MI:   p->minute = (int)number; break;
@@ -481,9 +515,18 @@ static weft_status bad_value(const Expr *call, const Value *text, Error *err)
                 (int)MIN_OF(text->text.length, 60), text->text.bytes ? text->text.bytes : "");
 }
 
-static bool is_readable(FormatField field)
+static bool is_number_field(FormatField field)
 {
-    return field != F_REFUSED && field != F_IYYY && field != F_IY && field != F_IW && field != F_WW && field != F_CC;
+    return field != F_MONTH && field != F_MON && field != F_DAY && field != F_DY && field != F_AM && field != F_A_M;
+}
+
+static void note_calendar(FormatField field, Parsed *p)
+{
+    static const FormatField gregorian[] = { F_YYYY, F_YYY, F_YY, F_Y, F_MM, F_MON, F_MONTH, F_DDD, F_DD, F_D, F_WW,
+                                             F_W };
+    p->is_iso |= field == F_IYYY || field == F_IY || field == F_IW || field == F_ID || field == F_IDDD;
+    for (int i = 0; i < COUNT_OF(gregorian); i++) p->is_gregorian |= field == gregorian[i];
+    p->has_short_year |= field == F_YY || field == F_Y;
 }
 
 static weft_status parse_moment(const Expr *call, const Value *args, Parsed *p, Error *err)
@@ -503,13 +546,15 @@ static weft_status parse_moment(const Expr *call, const Value *args, Parsed *p, 
             else if (text.at < text.end && (is_separator(*text.at) || !is_separator(c))) text = chars_skip(text, 1);
             continue;
         }
-        if (!is_readable(pattern->field))
-            return refuse_pattern(call, pattern, err);
+        if (pattern->field == F_REFUSED || pattern->field == F_IY) return refuse_pattern(call, pattern, err);
+        note_calendar(pattern->field, p);
         format.at += strlen(pattern->text);
         while (text.at < text.end && *text.at == ' ') text.at++;
         const FormatPattern *next = find_pattern(format);
         if (text.at == text.end) break;
-        if (!take_field(&text, pattern->field, next != NULL, p)) return bad_value(call, &args[0], err);
+        const bool is_tight = next ? is_number_field(next->field) : format.at < format.end && *format.at >= '0' &&
+                                                                    *format.at <= '9';
+        if (!take_field(&text, pattern->field, is_tight, p)) return bad_value(call, &args[0], err);
     }
     if (p->has_half) {
         if (p->hour < 1 || p->hour > 12) return bad_value(call, &args[0], err);
@@ -518,18 +563,56 @@ static weft_status parse_moment(const Expr *call, const Value *args, Parsed *p, 
     return WEFT_OK;
 }
 
+static weft_status out_of_range(const Expr *call, const Value *text, Error *err)
+{
+    return fail(err, WEFT_DATETIME_OVERFLOW, call->at, "date/time field value out of range: \"%.*s\"",
+                (int)MIN_OF(text->text.length, 60), text->text.bytes);
+}
+
+// The Monday of the first week, which has the year's first Thursday.
+static i64 first_monday(int iso_year)
+{
+    const i64 fourth = date_from_civil(iso_year, 1, 4);
+    return fourth - ((fourth + 3) % 7 + 7) % 7;
+}
+
+// By the year, and a week or a day in it, of either calendar.
+static weft_status days_of(const Expr *call, const Value *args, Parsed *p, i64 *days, Error *err)
+{
+    if (p->century) p->year = !p->year ? 100 * p->century - 99
+                              : !p->has_short_year ? p->year
+                              : p->year % 100 ? (p->century - 1) * 100 + p->year % 100 : p->century * 100;
+    if (p->week > 53 || p->month_week > 5 || p->iso_day > 7 || p->day_of_year > 366 + 5 || p->year > 9999)
+        return out_of_range(call, &args[0], err);
+    if (p->is_iso && (p->week || p->day_of_year)) {
+        if (p->year < 1) return out_of_range(call, &args[0], err);
+        *days = first_monday(p->year);
+        if (p->day_of_year) *days += p->day_of_year - 1;
+        else *days += 7 * (p->week - 1) + (p->iso_day ? p->iso_day - 1 : 0);
+        return WEFT_OK;
+    }
+    if (p->week) p->day_of_year = 7 * (p->week - 1) + 1;
+    if (p->month_week) p->day = 7 * (p->month_week - 1) + 1;
+    const bool is_leap = date_is_valid(p->year, 2, 29);
+    if (p->day_of_year) p->month = 1, p->day = 1;
+    if (p->day_of_year > 365 + is_leap && !p->week) return out_of_range(call, &args[0], err);
+    if (!date_is_valid(p->year, p->month, p->day)) return out_of_range(call, &args[0], err);
+    *days = date_from_civil(p->year, p->month, p->day) + (p->day_of_year ? p->day_of_year - 1 : 0);
+    return WEFT_OK;
+}
+
 static weft_status moment_micros(const Expr *call, const Value *args, i64 *micros, Error *err)
 {
     Parsed p;
     TRY(parse_moment(call, args, &p, err));
-    i64 days = p.julian ? p.julian - 2440588 : 0;
-    if (!p.julian) {
-        if (p.day_of_year && p.day_of_year <= 366) p.month = 1, p.day = 1;
-        if (!date_is_valid(p.year, p.month, p.day) || p.hour > 23 || p.minute > 59 || p.second > 59)
-            return fail(err, WEFT_DATETIME_OVERFLOW, call->at, "date/time field value out of range: \"%.*s\"",
-                        (int)MIN_OF(args[0].text.length, 60), args[0].text.bytes);
-        days = date_from_civil(p.year, p.month, p.day) + (p.day_of_year ? p.day_of_year - 1 : 0);
+    if (p.is_iso && p.is_gregorian) {
+        fail(err, WEFT_BAD_DATETIME, call->at, "invalid combination of date conventions");
+        error_hint(err, "Do not mix Gregorian and ISO week date conventions in a formatting template.");
+        return WEFT_BAD_DATETIME;
     }
+    if (p.hour > 23 || p.minute > 59 || p.second > 59) return out_of_range(call, &args[0], err);
+    i64 days = p.julian - 2440588;
+    if (!p.julian) TRY(days_of(call, args, &p, &days, err));
     *micros = days * DAY_MICROS + p.hour * HOUR_MICROS + p.minute * MINUTE_MICROS + p.second * SECOND_MICROS + p.micros;
     return WEFT_OK;
 }
@@ -553,7 +636,7 @@ EVAL(eval_to_timestamp)
 
 static const Function functions[] = {
     { .names = { "to_char" }, .usage = "to_char(number, pattern)", .gives = "text",
-      .about = "by a pattern of 9, 0, point, comma, S, MI, PR, FM", .n_args = 2, .args = { ARG_EXACT, ARG_TEXT },
+      .about = "by a pattern of 9, 0, point, comma, S, SG, MI, PR, FM", .n_args = 2, .args = { ARG_EXACT, ARG_TEXT },
       .types = function_gives_text, .eval_in = eval_char_of_number, .can_fail = true },
     { .names = { "to_char" }, .n_args = 2, .args = { ARG_NUMBER, ARG_TEXT }, .types = function_gives_text,
       .eval_in = eval_char_of_number, .can_fail = true },
