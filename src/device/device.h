@@ -288,6 +288,8 @@ struct Device {
     void        (*free_launch)(Device *device, Launch *launch);
     void        (*close)(Device *device);
     void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);     // copies into the arena; any thread
+    // What it counted of tables that are gone: those whose ids WHICH says.  Optional: NULL = it counts nothing.
+    void        (*forget)(Device *device, bool (*which)(const void *context, u64 table), const void *context);
     // Optional: NULL = it looks at stop flags by itself, now and then.  Launches with this flag that wait see it now.
     void        (*wake)(Device *device, const _Atomic u32 *stop);
     // For a device that is pushed; NULL = it is not.

@@ -517,6 +517,7 @@ void gpu_init(Gpu *gpu)
                             .wait_ms = gpu_wait_ms,
                             .get_ready = gpu_get_ready,
                             .list = gpu_list,
+                            .forget = gpu_forget,
                             .expect = gpu_expect,
                             .wake = gpu_wake,
                             .free_launch = gpu_free_launch,

@@ -154,6 +154,17 @@ void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)
     schedule_count(gpu, figures);
 }
 
+void gpu_forget(Device *device, bool (*which)(const void *context, u64 table), const void *context)
+{
+    Gpu *gpu = (Gpu *)device;
+    int  n = 0;
+    pthread_mutex_lock(&gpu->slots_lock);
+    for (int t = 0; t < gpu->n_tables; t++)
+        if (!which(context, gpu->tables[t].figures.id)) gpu->tables[n++] = gpu->tables[t];
+    gpu->n_tables = n;
+    pthread_mutex_unlock(&gpu->slots_lock);
+}
+
 void peak_known(const Gpu *gpu, GpuFigures *figures)
 {
     const int measured = gpu->measured_gbs;

@@ -628,6 +628,7 @@ void        figures_end(GpuRun *run);
 void        figures_woven(GpuRun *run);                         // in one kernel with others.  Under the lock.
 void        figures_ridden(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes);
 void        gpu_list(Device *device, Arena *arena, DeviceFigures *figures);
+void        gpu_forget(Device *device, bool (*which)(const void *context, u64 table), const void *context);
 void        peak_known(const Gpu *gpu, GpuFigures *figures);    // how fast its memory is read
 
 // gpu_scan.c

@@ -507,17 +507,28 @@ static weft_status drop_view(Execution *ex, const Statement *statement, int i, b
     return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "view \"%s\" does not exist", name);
 }
 
+static bool is_table(const void *id, u64 table) { return *(const u64 *)id == table; }
+
+static weft_status drop_stored(Execution *ex, Store *store, const char *name, u64 id)
+{
+    const weft_db *db = ex->session->db;
+    TRY(store_drop_table(store, name, ex->err));
+    gpus_forget_with(db->gpus, db->cpu, is_table, &id);
+    return WEFT_OK;
+}
+
 static weft_status drop_table(Execution *ex, const Statement *statement, int i, bool is_checking)
 {
     const char       *name = statement->names[i];
     Store            *store = execution_store(ex, name, statement->homes[i]);
     const Table      *table = NULL;
     const weft_status found = store_peek_table(store, name, &table, &(Error){ 0 });
+    const u64         id = table ? table->id : 0;
     table_release(table);              // a damaged table can be dropped, too
     if (found != WEFT_UNDEFINED_TABLE) {
         const bool is_stored = store == ex->session->db->store;
         if (is_stored && (!is_checking || !statement->cascade)) TRY(drop_users(ex, statement, name));
-        return is_checking ? WEFT_OK : store_drop_table(store, name, ex->err);
+        return is_checking ? WEFT_OK : drop_stored(ex, store, name, id);
     }
     if (store_view(store, ex->arena, name)) {
         fail(ex->err, WEFT_WRONG_OBJECT, statement->at, "\"%s\" is not a table", name);

@@ -49,7 +49,7 @@ weft_status file_table(Execution *ex, const char *path, const char *format, cons
     Store *store;
     ex->uses_virtual = true;
     TRY(guess_file(ex->arena, path, format, &ex->session->cancelled, &guess, ex->err));
-    TRY(store_open(NULL, &ex->session->db->budget, &store, ex->err));
+    TRY(store_open_passing(&ex->session->db->budget, &store, ex->err));
     arena_defer(ex->arena, close_store, store);
     store_set_chunk_rows(store, store_chunk_rows(ex->session->db->store));
     TRY(read_guessed(ex, store, path, &guess));

@@ -111,6 +111,15 @@ bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, Devic
     return true;
 }
 
+void gpus_forget_with(Gpus *gpus, Device *cpu, bool (*which)(const void *context, u64 table), const void *context)
+{
+    cpu->forget(cpu, which, context);
+    for (int g = 0; g < CUDA_GPUS_MOST; g++) {
+        Device *device = gpus->devices[g];
+        if (device && device->forget) device->forget(device, which, context);
+    }
+}
+
 static void add_scan(Arena *arena, const ScanFigures *more, DeviceFigures *all)
 {
     ScanFigures *scan = NULL;

@@ -23,6 +23,8 @@ void        gpus_wake(Gpus *gpus, const _Atomic u32 *stop);                     
 
 // Of the GPU of this number; false: it is not open.
 bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, DeviceFigures *figures);
+// What all devices counted of tables that are gone, as Device.forget.
+void gpus_forget_with(Gpus *gpus, Device *cpu, bool (*which)(const void *context, u64 table), const void *context);
 // Of the CPU and all GPUs that are open: riders of all, and scans added up by table.
 DeviceFigures gpus_figures_with(Gpus *gpus, Device *cpu, Arena *arena);
 

@@ -1158,6 +1158,17 @@ static void list(Device *device, Arena *arena, DeviceFigures *figures)
     pthread_mutex_unlock(&network->lock);
 }
 
+static void forget(Device *device, bool (*which)(const void *context, u64 table), const void *context)
+{
+    Network *network = (Network *)device;
+    int      n = 0;
+    pthread_mutex_lock(&network->lock);
+    for (int i = 0; i < network->n_tallies; i++)
+        if (!which(context, network->tallies[i].table)) network->tallies[n++] = network->tallies[i];
+    network->n_tallies = n;
+    pthread_mutex_unlock(&network->lock);
+}
+
 // ---- the network as a whole -----------------------------------------------------------------------------------------
 
 static void close_network(Device *device) { network_free((Network *)device); }
@@ -1168,6 +1179,7 @@ Network *network_new(int n_threads)
     network->cpu = device_cpu_open();
     network->device = *network->cpu;
     network->device.ride = ride, network->device.wake = wake, network->device.list = list,
+    network->device.forget = forget,
     network->device.close = close_network;
     pthread_mutex_init(&network->lock, NULL);
     pthread_cond_init(&network->has_work, NULL);

@@ -337,7 +337,7 @@ static Launch make_launch(QueryRun *run, int pipeline, const char *label, const 
 {
     weft_session *session = run->session;
     const Table  *scanned = run->graph->pipelines[pipeline].table,
-                *table = job->source->from_store && !is_virtual(scanned) ? scanned : NULL;
+                *table = job->source->from_store && !table_is_passing(scanned) ? scanned : NULL;
     return (Launch){ .table = shares_scan(run, table, limit) ? table->id : 0,
                      .scanned = table,
                      .label = label,
@@ -983,7 +983,7 @@ static bool wants_kinds(QueryRun *run)
 static bool suits_kinds(const Pipeline *pipeline)
 {
     const Expr *key = pipeline->n_keys == 1 ? pipeline->keys[0].value : NULL;
-    if (!pipeline->table || is_virtual(pipeline->table) || pipeline->n_probes || pipeline->n_lets || !key ||
+    if (!pipeline->table || table_is_passing(pipeline->table) || pipeline->n_probes || pipeline->n_lets || !key ||
         key->kind != EXPR_COLUMN || pipeline->n_payload > 1)
         return false;
     for (int f = 0; f < pipeline->n_filters; f++)

@@ -28,11 +28,14 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     return WEFT_OK;
 }
 
+static bool is_of_store(const void *store, u64 table) { return store_may_have(store, table); }
+
 void weft_disconnect(weft_session *session)
 {
     if (!session) return;
     prepared_free_all(session);
     subscription_free(session);
+    if (session->temporary) gpus_forget_with(session->db->gpus, session->db->cpu, is_of_store, session->temporary);
     store_close(session->temporary);
     free(session);
 }

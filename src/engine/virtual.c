@@ -672,7 +672,7 @@ weft_status virtual_table(weft_session *session, Arena *arena, const char *name,
     for (int i = 0; i < COUNT_OF(virtual_tables); i++) {
         const struct VirtualTable *def = &virtual_tables[i];
         if (strcmp(name, def->name) != 0) continue;
-        TRY(store_open(NULL, &db->looks, &maker.store, err));
+        TRY(store_open_passing(&db->looks, &maker.store, err));
         arena_defer(arena, close_store, maker.store);
         TRY(store_create_table(maker.store, def->name, def->columns, def->n_columns, err));
         TRY(append_begin(maker.store, def->name, &maker.append, err));

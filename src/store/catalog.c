@@ -468,8 +468,32 @@ static weft_status open_directory(Store *store, Error *err)
 
 // Running queries know tables by their ids, so tables of several stores in memory (of sessions, of files that are
 // queried) must have different ones, which no store on disk reaches.
-#define MEMORY_IDS ((u64)1 << 63)
-static _Atomic u32 n_memory_stores;
+#define MEMORY_IDS  ((u64)1 << 63)
+#define PASSING_IDS ((u64)3 << 62)
+#define STORES_MASK (((u64)1 << 30) - 1)
+
+static u64 first_memory_id(u64 kind)
+{
+    static _Atomic u64 n_stores;
+    return kind + ((atomic_fetch_add(&n_stores, 1) & STORES_MASK) << 32);
+}
+
+bool table_is_passing(const Table *table)
+{
+    return table->id >= PASSING_IDS;
+}
+
+bool store_may_have(const Store *store, u64 table_id)
+{
+    return store->next_id < MEMORY_IDS ? table_id < MEMORY_IDS : table_id >> 32 == store->next_id >> 32;
+}
+
+weft_status store_open_passing(Budget *budget, Store **out, Error *err)
+{
+    TRY(store_open(NULL, budget, out, err));
+    (*out)->next_id = first_memory_id(PASSING_IDS);
+    return WEFT_OK;
+}
 
 weft_status store_open(const char *path, Budget *budget, Store **out, Error *err)
 {
@@ -479,7 +503,7 @@ weft_status store_open(const char *path, Budget *budget, Store **out, Error *err
     store->path = path ? arena_strdup(home, path) : NULL;
     store->budget = budget;
     store->lock_file.fd = -1;
-    store->next_id = path ? 1 : MEMORY_IDS + ((u64)atomic_fetch_add(&n_memory_stores, 1) << 32);
+    store->next_id = path ? 1 : first_memory_id(MEMORY_IDS);
     store->chunk_rows = CHUNK_ROWS;
     pthread_mutex_init(&store->commit_lock, NULL);
     pthread_mutex_init(&store->lock, NULL);

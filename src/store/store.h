@@ -377,6 +377,11 @@ typedef struct Store Store;
 typedef struct ColumnDef { const char *name; Type type; bool not_null; } ColumnDef;
 
 weft_status  store_open(const char *path, Budget *budget, Store **store, Error *err);
+// In memory, for tables that live as long as one statement: nothing is to be remembered of them.
+weft_status  store_open_passing(Budget *budget, Store **store, Error *err);
+bool         table_is_passing(const Table *table);
+// Whether tables of this store may have the id: no other store in memory has such ids.
+bool         store_may_have(const Store *store, u64 table_id);
 void         store_close(Store *store);
 const char  *store_path(const Store *store);                               // NULL: in memory
 char        *store_directory(Arena *arena, const char *name);  // the directory a user means by a database's name
