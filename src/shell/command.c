@@ -191,13 +191,10 @@ static bool set_print_option(Shell *shell, const char *argument)
 
 // ---- files ---------------------------------------------------------------------------------------------------------
 
-// The shell and the database are one process, so \copy is COPY.
 static bool copy(Shell *shell, const char *argument)
 {
     Buffer sql = { 0 };
-    buffer_puts(&sql, "copy ");
-    buffer_puts(&sql, argument);
-    bool is_fine = run_statement(shell, sql.bytes, NULL, 1);
+    bool is_fine = copy_command_sql(shell, argument, &sql) && run_statement(shell, sql.bytes, NULL, 1);
     buffer_free(&sql);
     return is_fine;
 }

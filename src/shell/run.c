@@ -166,7 +166,7 @@ static void name_statements(Run *run, long first)
 {
     for (long i = first; i < run->n_statements; i++) {
         const char *path = run->statements[i].path, *slash = strrchr(path, '/');
-        const char *base = slash ? slash + 1 : strcmp(path, "-") ? path : "stdin";
+        const char *base = slash ? slash + 1 : path;
         size_t length = strlen(base);
         if (length > 4 && !strcmp(base + length - 4, ".sql"))
             length -= 4;
@@ -230,14 +230,15 @@ static bool read_file(Run *run, const char *path)
     Buffer text = { 0 };
     bool is_stdin = !strcmp(path, "-");
     FILE *stream = is_stdin ? stdin : fopen(path, "r");
+    const char *shown = is_stdin ? "stdin" : path;         // in errors, and in the names of statements
     bool is_fine = stream && read_stream(stream, &text);
     if (!is_fine) {
-        report_problem(&run->shell, "could not read %s: %s", path, strerror(errno));
+        report_problem(&run->shell, "could not read %s: %s", shown, strerror(errno));
     } else if (strlen(text.bytes) != text.length) {
-        report_problem(&run->shell, "%s has a NUL byte; is it text?", path);
+        report_problem(&run->shell, "%s has a NUL byte; is it text?", shown);
         is_fine = false;
     } else {
-        is_fine = cut_statements(run, path, text.bytes + (strncmp(text.bytes, byte_order_mark, 3) ? 0 : 3));
+        is_fine = cut_statements(run, shown, text.bytes + (strncmp(text.bytes, byte_order_mark, 3) ? 0 : 3));
     }
     if (stream && !is_stdin)
         fclose(stream);

@@ -91,12 +91,33 @@ static int count_lines(const char *from, const char *to)
     return lines;
 }
 
+// \copy from standard input: its rows follow, as those of COPY.  False: it is another command.
+static bool begins_data(Script *script, const char *line, bool *is_fine)
+{
+    const size_t name_length = strcspn(line, " \t");
+    Buffer sql = { 0 };
+    if (!script->has_data || name_length != 5 || strncmp(line, "\\copy", 5))
+        return false;
+    *is_fine = copy_command_sql(script->shell, line + 5, &sql);
+    const bool begins = !*is_fine || is_copy_from_stdin(sql.bytes);
+    if (*is_fine && begins)
+        *is_fine = begin_data(script, sql.bytes);
+    buffer_free(&sql);
+    return begins;
+}
+
+static bool run_command(Script *script, const char *line)
+{
+    bool is_fine;
+    return begins_data(script, line, &is_fine) ? is_fine : script_run_command(script->shell, line);
+}
+
 // Runs the statement or command of LENGTH bytes at SQL.  The byte after it may be anything.
 static bool run_piece(Script *script, char *sql, size_t length, bool is_command)
 {
     char after = sql[length];
     sql[length] = '\0';
-    bool is_fine = is_command ? script_run_command(script->shell, sql)
+    bool is_fine = is_command ? run_command(script, sql)
                    : script->has_data && is_copy_from_stdin(sql)
                        ? begin_data(script, sql)
                        : run_statement(script->shell, sql, script->name, script->line);

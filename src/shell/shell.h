@@ -100,6 +100,8 @@ double now_ms(void);                                                           /
 bool command_run(Shell *shell, const char *line);
 const char *command_name(int n);                                               // "\\d", ..., NULL after the last
 
+bool copy_command_sql(Shell *shell, const char *argument, Buffer *sql);        // \copy (copy_command.c)
+
 bool background_run(Shell *shell, const char *argument);                       // \bg (background.c)
 void background_end(Shell *shell);                                             // cancels what runs, before the end
 
