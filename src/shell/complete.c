@@ -1,7 +1,8 @@
 // complete.c - the Tab key: names of tables, columns and functions, words of SQL, commands.
 //
-// The word before tells what may come: behind FROM, JOIN, INTO and the like only tables and views do.  Elsewhere all
-// names and words are candidates: more would need the grammar, and a short list to choose from is good enough.
+// The word before tells what may come: tables and views behind FROM, JOIN, INTO and the like, settings behind SET and
+// SHOW, words behind CREATE and DROP, columns of that table behind its name and a point.  Elsewhere all names and words
+// are candidates: more would need the grammar, and a short list to choose from is good enough.
 
 #include <ctype.h>
 #include <histedit.h>
@@ -13,13 +14,14 @@
 #include "shell/shell.h"
 
 static const char *const words[] = {
-    "analyze",   "and",       "as",      "asc",    "between", "bigint", "boolean", "by",       "case",   "copy",
-    "create",    "cross",     "csv",     "date",   "decimal", "desc",   "distinct", "double",  "drop",   "delimiter",
-    "else",      "end",       "exists",  "explain", "false",  "first",  "from",    "group",    "having", "header",
-    "if",        "ilike",     "in",      "inner",  "insert",  "integer", "interval", "into",   "is",     "join",
-    "kernel",    "last",      "like",    "limit",  "not",     "null",   "nulls",   "numeric",  "offset", "on",
-    "or",        "order",     "precision", "real", "select",  "set",    "show",    "smallint", "table",  "text",
-    "then",      "true",      "using",   "values", "varchar", "when",   "where",   "with",
+    "alter",     "analyze",   "and",       "as",        "asc",       "between",   "bigint",    "boolean",   "by",
+    "case",      "copy",      "create",    "cross",     "csv",       "date",      "decimal",   "delimiter", "desc",
+    "distinct",  "double",    "drop",      "else",      "end",       "exists",    "explain",   "false",     "first",
+    "from",      "group",     "having",    "header",    "if",        "ilike",     "in",        "index",     "inner",
+    "insert",    "integer",   "interval",  "into",      "is",        "join",      "kernel",    "last",      "like",
+    "limit",     "not",       "null",      "nulls",     "numeric",   "offset",    "on",        "or",        "order",
+    "precision", "real",      "select",    "set",       "show",      "smallint",  "table",     "text",      "then",
+    "true",      "truncate",  "using",     "values",    "varchar",   "view",      "when",      "where",     "with",
 };
 
 typedef struct Completions {
@@ -74,6 +76,23 @@ static void offer_names(Completions *matches, Shell *shell, const char *sql)
     weft_result_free(result);
 }
 
+// SHOW ALL has lines: name = value.
+static void offer_settings(Completions *matches, Shell *shell)
+{
+    weft_result *result = NULL;
+    weft_error error;
+    if (weft_query(shell->session, "show all", &result, &error))
+        return;
+    for (size_t row = 0; row < weft_result_rows(result); row++) {
+        const char *line = weft_result_column(result, 0)->text[row].bytes;
+        Buffer name = { 0 };
+        buffer_add(&name, line, strcspn(line, " "));
+        offer(matches, name.bytes);
+        buffer_free(&name);
+    }
+    weft_result_free(result);
+}
+
 static void offer_word(Completions *matches, const char *text)
 {
     char word[32] = "";
@@ -86,6 +105,10 @@ static void offer_words(Completions *matches)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         offer_word(matches, words[i]);
+}
+
+static void offer_functions(Completions *matches)
+{
     for (int n = 0; manual_name(n); n++)
         offer_word(matches, manual_name(n));
     for (int n = 0; manual_field(n); n++)
@@ -130,23 +153,87 @@ static unsigned char apply(Completions *matches, EditLine *edit)
     return CC_REFRESH;
 }
 
-// Whether the word before START, on this line, is one that a table follows; or a comma behind such a name.
-static bool wants_table(const char *line, const char *start)
+// The word before START, on this line, without the blanks between.  *BEFORE: the byte before that, or 0.
+static size_t word_before(const char *line, const char *start, const char **word, char *before)
 {
-    static const char *const before[] = { "from", "join",     "into", "table", "truncate",
-                                          "copy", "describe", "view", "d" };
     while (start > line && strchr(" \t", start[-1]))
         start--;
     const char *end = start;
     while (start > line && is_word_letter(start[-1]))
         start--;
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
-        bool is_command = !strcmp(before[i], "d");
-        if ((size_t)(end - start) == strlen(before[i]) && !strncasecmp(start, before[i], (size_t)(end - start)) &&
-            is_command == (start > line && start[-1] == '\\'))
+    *word = start;
+    *before = start > line ? start[-1] : '\0';
+    return (size_t)(end - start);
+}
+
+static bool is_one_of(const char *word, size_t length, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (length == strlen(list[i]) && !strncasecmp(word, list[i], length))
             return true;
-    }
     return false;
+}
+
+#define IS_ONE_OF(word, length, ...) \
+    is_one_of(word, length, (const char *const[]){ __VA_ARGS__ }, \
+              sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
+
+typedef enum Wanted { WANTS_ALL, WANTS_TABLES, WANTS_SETTINGS, WANTS_WORDS } Wanted;
+
+static Wanted what_follows(const char *line, const char *start)
+{
+    const char *word;
+    char before;
+    const size_t n = word_before(line, start, &word, &before);
+    if (before == '\\')
+        return IS_ONE_OF(word, n, "d") ? WANTS_TABLES : WANTS_ALL;
+    if (IS_ONE_OF(word, n, "from", "join", "into", "table", "truncate", "copy", "describe", "view"))
+        return WANTS_TABLES;
+    if (IS_ONE_OF(word, n, "set", "show", "reset"))
+        return WANTS_SETTINGS;
+    return IS_ONE_OF(word, n, "create", "drop", "alter") ? WANTS_WORDS : WANTS_ALL;
+}
+
+// Columns of the table whose name stands before the point.  False: there is no such table; it may be an alias.
+static bool offer_columns_of(Completions *matches, Shell *shell, const char *line, const char *point)
+{
+    const char *word;
+    char before;
+    Buffer name = { 0 }, sql = { 0 };
+    buffer_add(&name, "", 0);
+    const size_t n = word_before(line, point, &word, &before);
+    for (size_t i = 0; i < n; i++)
+        buffer_add(&name, (char[]){ (char)tolower((unsigned char)word[i]) }, 1);
+    buffer_puts(&sql, "select column_name from information_schema.columns where table_name = ");
+    buffer_add_quoted(&sql, name.bytes);
+    buffer_puts(&sql, " order by ordinal_position");
+    offer_names(matches, shell, sql.bytes);
+    buffer_free(&name);
+    buffer_free(&sql);
+    return matches->n_texts > 0;
+}
+
+static void offer_all(Completions *matches, Shell *shell, const char *tables)
+{
+    offer_names(matches, shell, tables);
+    offer_names(matches, shell, "select distinct column_name from information_schema.columns order by column_name");
+    if (!matches->prefix_length)
+        return;
+    offer_words(matches);
+    offer_functions(matches);
+}
+
+static void offer_sql(Completions *matches, Shell *shell, const char *line, const char *start)
+{
+    static const char tables[] = "select table_name from information_schema.tables order by table_name";
+    if (start > line && start[-1] == '.' && offer_columns_of(matches, shell, line, start - 1))
+        return;
+    switch (what_follows(line, start)) {
+    case WANTS_TABLES:   offer_names(matches, shell, tables); break;
+    case WANTS_SETTINGS: offer_settings(matches, shell); break;
+    case WANTS_WORDS:    offer_words(matches); break;
+    case WANTS_ALL:      offer_all(matches, shell, tables); break;
+    }
 }
 
 unsigned char complete_word(Shell *shell, struct editline *edit)
@@ -161,16 +248,8 @@ unsigned char complete_word(Shell *shell, struct editline *edit)
     Completions matches = { .prefix = start, .prefix_length = (size_t)(line->cursor - start) };
     for (int i = 0; is_command && command_name(i); i++)
         offer(&matches, command_name(i));
-    static const char tables[] = "select table_name from information_schema.tables order by table_name";
-    if (!is_command && wants_table(line->buffer, start)) {
-        offer_names(&matches, shell, tables);
-    } else if (!is_command) {
-        offer_names(&matches, shell, tables);
-        offer_names(&matches, shell,
-                    "select distinct column_name from information_schema.columns order by column_name");
-        if (matches.prefix_length)
-            offer_words(&matches);
-    }
+    if (!is_command)
+        offer_sql(&matches, shell, line->buffer, start);
     unsigned char outcome = apply(&matches, edit);
     for (int i = 0; i < matches.n_texts; i++)
         free(matches.texts[i]);
