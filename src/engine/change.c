@@ -313,7 +313,7 @@ static weft_status run_live_copy(Execution *ex, const Statement *statement, cons
                                   .context = &target };
     if (options->reject_path)
         return fail(ex->err, WEFT_UNSUPPORTED, statement->at,
-                    "REJECT_FILE with a pipe into a stream is not supported yet");
+                    "REJECT with a pipe into a stream is not supported yet");
     TRY(copy_live(session->db->store, pool, &session->db->budget, statement->name, statement->path, options, &commits,
                   figures, ex->err));
     TableTraits  traits;
