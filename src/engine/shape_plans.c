@@ -1,12 +1,12 @@
 // shape_plans.c - see shape_plans.h.
 //
 // A plan is made for a shape when its second text comes: the text is bound and rewritten as ever, and once more with
-// parameters in the place of literals that are compared (sql/slots.c).  It is kept only if it becomes, with the text's
+// parameters in the place of literals that are compared (sql/holes.c).  It is kept only if it becomes, with the text's
 // own constants put in, the very plan that was made without parameters.  So a shape whose rewrites want to look at
 // constants goes on being planned with them.
 //
-//     key      the shape of the text, and the literals that no slot covers, as they are written
-//     suits    tables' newest snapshots; slots_fill: the types of the other literals, and which of them are equal
+//     key      the shape of the text, and the literals that no hole covers, as they are written
+//     suits    tables' newest snapshots; holes_fill: the types of the other literals, and which of them are equal
 //
 // Several plans may be kept of a shape: for other literals of other digits, and for constants that leave ten times as
 // many rows at some node, or a tenth, since the joins may have another order then.
@@ -27,7 +27,7 @@ typedef struct ShapePlan {
     const char        **fixed;         // by literal, as it is written; NULL: it may be another one
     size_t             *fixed_lengths;
     int                 n_literals;
-    const TextSlots        *slots;
+    const TextHoles        *holes;
     const Statement    *statement;
     const int          *tokens;        // by place in the text: the token that begins there; -1: none
     const Table       **tables;
@@ -83,13 +83,13 @@ static int move_place(void *context, int at)
 // The plan for the text of SHAPE, in ARENA; false: there is none.  *CHANGE: see plan_instance.
 static bool make_instance(const ShapePlan *plan, const TextShape *shape, Arena *arena, Statement **out, double *change)
 {
-    const Expr     *values[SLOTS_MOST + 1];
+    const Expr     *values[HOLES_MOST + 1];
     Move            move = { plan, shape };
     const Constants constants = { values, move_place, &move };
     Error           ignored;
     Statement      *statement = *out = arena_make(arena, Statement);
     error_clear(&ignored);
-    if (!slots_fill(plan->slots, shape, arena, (Expr **)(uintptr_t)values)) return false;
+    if (!holes_fill(plan->holes, shape, arena, (Expr **)(uintptr_t)values)) return false;
     *statement = *plan->statement;
     statement->at = shape->starts[0];
     return plan_instance(arena, plan->statement->plan, &constants, &statement->plan, change, &ignored) == WEFT_OK;
@@ -224,7 +224,7 @@ static void note_literals(ShapePlan *plan, const TextShape *shape)
     plan->fixed_lengths = arena_array(plan->arena, size_t, shape->n_literals + 1);
     for (int i = 0; i < shape->n_literals; i++) {
         const Literal *literal = &shape->literals[i];
-        if (slots_cover(plan->slots, i)) continue;
+        if (holes_cover(plan->holes, i)) continue;
         plan->fixed[i] = arena_strndup(plan->arena, literal->bytes, literal->length);
         plan->fixed_lengths[i] = literal->length;
     }
@@ -238,7 +238,7 @@ static void note_tokens(ShapePlan *plan, const TextShape *shape)
     plan->tokens = tokens;
 }
 
-static ShapePlan *new_plan(const TextShape *shape, Arena *arena, const Statement *statement, const TextSlots *slots,
+static ShapePlan *new_plan(const TextShape *shape, Arena *arena, const Statement *statement, const TextHoles *holes,
                            const Table *const *tables, int n_tables)
 {
     ShapePlan *plan = arena_make(arena, ShapePlan);
@@ -248,7 +248,7 @@ static ShapePlan *new_plan(const TextShape *shape, Arena *arena, const Statement
     plan->key = arena_strndup(arena, shape->key, shape->key_length);
     plan->key_length = shape->key_length;
     plan->statement = statement;
-    plan->slots = slots;
+    plan->holes = holes;
     plan->tables = arena_array(arena, const Table *, n_tables + 1);
     plan->n_tables = n_tables;
     for (int t = 0; t < n_tables; t++) plan->tables[t] = tables[t];
@@ -295,9 +295,9 @@ static int place_to_clear(const ShapePlans *plans, const TextShape *shape)
 }
 
 void shape_plans_add(ShapePlans *plans, const TextShape *shape, Arena *arena, const Statement *statement,
-                     const TextSlots *slots, const Plan *expected, const Table *const *tables, int n_tables)
+                     const TextHoles *holes, const Plan *expected, const Table *const *tables, int n_tables)
 {
-    ShapePlan *plan = new_plan(shape, arena, statement, slots, tables, n_tables), *dropped = NULL;
+    ShapePlan *plan = new_plan(shape, arena, statement, holes, tables, n_tables), *dropped = NULL;
     if (!is_as_expected(plan, shape, expected)) {
         release(plan);
         shape_plans_discourage(plans, shape);

@@ -30,10 +30,10 @@ bool        shape_plans_find(ShapePlans *plans, Store *store, const TextShape *s
 // need not have come.
 bool        shape_plans_wants(ShapePlans *plans, const TextShape *shape, bool is_eager);
 void        shape_plans_discourage(ShapePlans *plans, const TextShape *shape);       // none could be made
-// Takes over ARENA, in which STATEMENT lies, bound with SLOTS from SHAPE's text, and rewritten, and which holds TABLES.
+// Takes over ARENA, in which STATEMENT lies, bound with HOLES from SHAPE's text, and rewritten, and which holds TABLES.
 // EXPECTED is the same text's plan with constants.  Kept is what gives the same plan for this text.
 void        shape_plans_add(ShapePlans *plans, const TextShape *shape, Arena *arena, const Statement *statement,
-                            const TextSlots *slots, const Plan *expected, const Table *const *tables, int n_tables);
+                            const TextHoles *holes, const Plan *expected, const Table *const *tables, int n_tables);
 void        shape_plans_forget(ShapePlans *plans);
 ShapeCounts shape_plans_counts(ShapePlans *plans);
 

@@ -20,18 +20,18 @@ const TextShape *shaped_text(Execution *ex, const char *sql)
     return shape;
 }
 
-// Binds and rewrites the text once more, with SLOTS or without.  The names are looked up again: tables that changed
+// Binds and rewrites the text once more, with HOLES or without.  The names are looked up again: tables that changed
 // meanwhile give another plan.  GUESSES: a plan whose guesses are taken; may be NULL.
-static weft_status plan_again(const Execution *ex, const char *sql, const TextShape *shape, TextSlots *slots,
+static weft_status plan_again(const Execution *ex, const char *sql, const TextShape *shape, TextHoles *holes,
                               Arena *home, Execution *other, const Plan *guesses, Statement **statement, Error *err)
 {
     *other = (Execution){ .session = ex->session, .arena = ex->arena, .err = err, .text = sql };
     Names names = execution_names(other, NULL, 0);
     names.shape = shape;
-    names.slots = slots;
+    names.holes = holes;
     TRY(sql_bind(home, sql, &names, statement, err));
     if (other->lookup) return other->lookup;
-    if (slots && (slots->has_failed || !slots->n || (*statement)->plan->n_params != slots->n_params))
+    if (holes && (holes->has_failed || !holes->n || (*statement)->plan->n_params != holes->n_params))
         return WEFT_UNSUPPORTED;
     for (int p = 0; guesses && p < guesses->n_params; p++)
         (*statement)->plan->params[p].guess = guesses->params[p].guess;
@@ -74,11 +74,11 @@ static weft_status dump_with_guesses(const Execution *ex, const char *sql, const
     Statement *statement;
     Error      err;
     Plan      *instance;
-    TextSlots     *slots = arena_make(home, TextSlots);
+    TextHoles     *holes = arena_make(home, TextHoles);
     error_clear(&err);
-    slots->arena = home, slots->shape = shape;
-    TRY(plan_again(ex, sql, shape, slots, home, &other, found->of, &statement, &err));
-    const Constants constants = { (const Expr *const *)slots->values, stay, NULL };
+    holes->arena = home, holes->shape = shape;
+    TRY(plan_again(ex, sql, shape, holes, home, &other, found->of, &statement, &err));
+    const Constants constants = { (const Expr *const *)holes->values, stay, NULL };
     double          ignored;
     TRY(plan_instance(home, statement->plan, &constants, &instance, &ignored, &err));
     plan_dump(instance, text);
@@ -147,15 +147,15 @@ void shaped_offer(const Execution *ex, const char *sql, const TextShape *shape, 
     weft_db *db = ex->session->db;
     if (ex->n_behind || !shape_plans_wants(db->shape_plans, shape, is_checked())) return;
     Arena     *home = arena_new(NULL, "statement");
-    TextSlots     *slots = arena_make(home, TextSlots);
+    TextHoles     *holes = arena_make(home, TextHoles);
     Execution  other;
     Statement *statement = NULL;
     Error      ignored;
     error_clear(&ignored);
-    slots->arena = home, slots->shape = shape;
-    if (!plan_again(ex, sql, shape, slots, home, &other, NULL, &statement, &ignored) &&
+    holes->arena = home, holes->shape = shape;
+    if (!plan_again(ex, sql, shape, holes, home, &other, NULL, &statement, &ignored) &&
         plan_is_template(statement->plan)) {
-        shape_plans_add(db->shape_plans, shape, home, statement, slots, plan, other.tables, other.n_tables);
+        shape_plans_add(db->shape_plans, shape, home, statement, holes, plan, other.tables, other.n_tables);
         return;
     }
     arena_free(home);

@@ -66,7 +66,7 @@ Expr *expr_param(Arena *arena, int param, Type type, int at)
     return expr;
 }
 
-Expr *expr_slot(Arena *arena, int param, Type type, int at)
+Expr *expr_hole(Arena *arena, int param, Type type, int at)
 {
     Expr *expr = expr_param(arena, param, type, at);
     expr->is_given = true;

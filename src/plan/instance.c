@@ -1,6 +1,6 @@
 // instance.c - a plan that was made for parameters, copied with constants in their place.
 //
-// The parameters stand for literals of the text (sql/slots.c).  Nothing was taken from their values, so the plan is
+// The parameters stand for literals of the text (sql/holes.c).  Nothing was taken from their values, so the plan is
 // right for any; what depends on them is made anew here: lists of IN are sorted, and plan_prove takes ranges and
 // estimates from the constants, as at the end of plan_rewrite.  Places move along with the text.
 //

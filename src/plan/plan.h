@@ -117,7 +117,7 @@ typedef struct Agg {
 Expr       *expr_const(Arena *arena, Value value, int at);                     // copies text into the arena
 Expr       *expr_column(Arena *arena, int column, Type type, int at);
 Expr       *expr_param(Arena *arena, int param, Type type, int at);
-Expr       *expr_slot(Arena *arena, int param, Type type, int at);             // a parameter for a constant of the text
+Expr       *expr_hole(Arena *arena, int param, Type type, int at);             // a parameter for a constant of the text
 weft_status expr_number(Arena *arena, const char *bytes, size_t length, int at, Expr **out,
                         Error *err);  // a literal, typed by its digits
 weft_status expr_call(Arena *arena, Op op, Expr *const *args, int n_args, int at, Expr **out, Error *err);
@@ -417,7 +417,7 @@ bool plan_is_empty(const Plan *plan, const Node *node);  // proved by its text: 
 
 // ---- a plan for many texts: its parameters are constants that are put in (instance.c) -------------------------------
 
-// Whether plan_instance knows all that is in PLAN, which has been rewritten and whose parameters are all slots.
+// Whether plan_instance knows all that is in PLAN, which has been rewritten and whose parameters are all holes.
 bool plan_is_template(const Plan *plan);
 typedef int MovePlace(void *context, int at);              // where the text has now what was at AT; AT is no negative
 typedef struct Constants { const Expr *const *values; MovePlace *move; void *context; } Constants;

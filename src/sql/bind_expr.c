@@ -115,7 +115,7 @@ static weft_status bind_binary(Binder *binder, Op op, const ParseNode *a, const 
     TRY(bind_expr(binder, a, &sides[0]));
     TRY(bind_expr(binder, b, &sides[1]));
     TRY(bind_call(binder, op, sides[0], sides[1], at, out));
-    bind_slot(binder, op, (const ParseNode *[]){ a, b }, sides, out);
+    bind_hole(binder, op, (const ParseNode *[]){ a, b }, sides, out);
     return WEFT_OK;
 }
 
@@ -162,7 +162,7 @@ static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, 
     TRY(bind_expr(binder, pattern, &args[1]));
     if (escape) TRY(bind_expr(binder, escape, &args[2]));
     TRY(expr_call(binder->arena, op, args, escape ? 3 : 2, expr->location, out, binder->err));
-    if (!escape) bind_slot(binder, op, (const ParseNode *[]){ expr->lexpr, pattern }, args, out);
+    if (!escape) bind_hole(binder, op, (const ParseNode *[]){ expr->lexpr, pattern }, args, out);
     return *op_name(expr) == '!' ? bind_call(binder, OP_NOT, *out, NULL, expr->location, out) : WEFT_OK;
 }
 
@@ -196,8 +196,8 @@ static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool
     TRY(bind_expr(binder, bounds[1], &high));
     TRY(bind_call(binder, above_op, arg, low, expr->location, &above));
     TRY(bind_call(binder, below_op, arg, high, expr->location, &below));
-    bind_slot(binder, above_op, (const ParseNode *[]){ expr->lexpr, bounds[0] }, (Expr *[]){ arg, low }, &above);
-    bind_slot(binder, below_op, (const ParseNode *[]){ expr->lexpr, bounds[1] }, (Expr *[]){ arg, high }, &below);
+    bind_hole(binder, above_op, (const ParseNode *[]){ expr->lexpr, bounds[0] }, (Expr *[]){ arg, low }, &above);
+    bind_hole(binder, below_op, (const ParseNode *[]){ expr->lexpr, bounds[1] }, (Expr *[]){ arg, high }, &below);
     return bind_call(binder, is_negated ? OP_OR : OP_AND, above, below, expr->location, out);
 }
 
@@ -244,11 +244,11 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
     }
     if (n_constants == 2) {
         TRY(bind_call(binder, compare, constants[0], constants[1], at, &terms[n_terms]));
-        bind_slot(binder, compare, nodes, constants, &terms[n_terms++]);
+        bind_hole(binder, compare, nodes, constants, &terms[n_terms++]);
     }
     if (n_constants > 2) {
         TRY(expr_call(binder->arena, OP_IN, constants, n_constants, at, &terms[n_terms], binder->err));
-        bind_list_slots(binder, nodes, constants, n_constants, &terms[n_terms]);
+        bind_list_holes(binder, nodes, constants, n_constants, &terms[n_terms]);
         if (is_negated) TRY(bind_call(binder, OP_NOT, terms[n_terms], NULL, at, &terms[n_terms]));
         n_terms++;
     }

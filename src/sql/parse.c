@@ -29,7 +29,7 @@ static weft_status bind_tree(BindJob *job, const ParseTree *tree)
     if (result->n_stmts > 1)
         return fail(job->err, WEFT_SYNTAX_ERROR, result->stmts[1]->stmt_location,
                     "more than one statement where one is expected");
-    if (job->names->slots) slots_begin(job->names->slots, job->names->slots->arena, job->names->slots->shape);
+    if (job->names->holes) holes_begin(job->names->holes, job->names->holes->arena, job->names->holes->shape);
     quotients_begin(job->names->quotient_scale ? MAX_OF(job->names->quotient_scale, 0) : QUOTIENT_SCALE);
     const weft_status status = bind_statement(&binder, result->n_stmts ? result->stmts[0] : NULL, job->statement);
     if (!status) (*job->statement)->has_quotients = quotients_made();

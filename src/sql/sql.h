@@ -54,41 +54,41 @@ void sql_shape(Arena *arena, const char *text, size_t length, bool is_exact, Tex
 // Whether trees and plans are kept of such a text: a query, and not too long.
 bool sql_has_shape(const char *text, size_t length);
 
-// ---- slots: literals that a plan does not know the values of (slots.c) ----------------------------------------------
+// ---- holes: literals that a plan does not know the values of (holes.c) ----------------------------------------------
 //
 // A literal that is compared with an expression in WHERE or ON can be bound as a parameter of the plan.  The plan is
-// then good for all texts of the shape for which slots_fill says so, with the values that it gives put in:
+// then good for all texts of the shape for which holes_fill says so, with the values that it gives put in:
 //
 //     d_year = 1993 and lo_discount between 1 and 3        d_year = $1 and lo_discount >= $2 and lo_discount <= $3
 
-typedef struct TextSlot {
+typedef struct TextHole {
     int  literal, param;
     bool is_negated;
     Type cast;                         // date '...': what the literal is cast to; of kind NULL: it is not
     Op   op, result;                   // as it was written, what the comparison became; OP_IN: one of a list
     int  side;                         // of the literal
     Type compared, type;               // of the other side; of the constant that the literal becomes
-} TextSlot;
+} TextHole;
 
-enum { SLOTS_MOST = 32 };
+enum { HOLES_MOST = 32 };
 
-typedef struct TextSlots {             // of one text, which lives as long
+typedef struct TextHoles {             // of one text, which lives as long
     Arena           *arena;
     const TextShape *shape;
     int              n, n_params;
-    TextSlot         list[SLOTS_MOST];
-    Expr            *values[SLOTS_MOST];       // by parameter, of this text
-    int             *n_bound, *n_slots;        // by literal: how often it was bound, and of that as a slot
+    TextHole         list[HOLES_MOST];
+    Expr            *values[HOLES_MOST];       // by parameter, of this text
+    int             *n_bound, *n_holes;        // by literal: how often it was bound, and of that as a hole
     bool             has_failed;       // too many
-} TextSlots;
+} TextHoles;
 
-// For Names.slots: the next sql_bind finds slots.
-void slots_begin(TextSlots *slots, Arena *arena, const TextShape *shape);
-// Whether all of what SLOTS' text took from this literal is in slots, so that another one may have its place.
-bool slots_cover(const TextSlots *slots, int literal);
+// For Names.holes: the next sql_bind finds holes.
+void holes_begin(TextHoles *holes, Arena *arena, const TextShape *shape);
+// Whether all of what HOLES' text took from this literal is in holes, so that another one may have its place.
+bool holes_cover(const TextHoles *holes, int literal);
 // The values of the parameters for another text of the shape, in ARENA.  False: the plan may not be used for it, since
-// a literal is no value of the slot's type, or has one that is equal to another's where that of SLOTS' text is not.
-bool slots_fill(const TextSlots *slots, const TextShape *shape, Arena *arena, Expr **values);
+// a literal is no value of the hole's type, or has one that is equal to another's where that of HOLES' text is not.
+bool holes_fill(const TextHoles *holes, const TextShape *shape, Arena *arena, Expr **values);
 
 typedef enum TreeKeeping {             // which parse trees are kept for the next time, and looked for
     KEEP_SHAPES,                       // for all texts that differ from theirs in constants only
@@ -116,7 +116,7 @@ typedef struct Names {                 // how table names are looked up; the eng
     int  n_params;
     TreeKeeping keeps;
     const TextShape *shape;            // of the text, with KEEP_SHAPES; NULL: it is not known
-    TextSlots *slots;                  // gets the literals that were bound as parameters; NULL: all are constants
+    TextHoles *holes;                  // gets the literals that were bound as parameters; NULL: all are constants
 } Names;
 
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err);

@@ -341,12 +341,12 @@ bool        scope_has_name(const Scope *scope, const char *name);
 Block      *named_owner(const Binder *binder, int from);
 void        named_in_agg(Binder *binder, int from, const Block *owner);      // notes it in what it names of its owner
 
-// slots.c: literals as parameters of the plan.  These do nothing where Names has no slots.
+// holes.c: literals as parameters of the plan.  These do nothing where Names has no holes.
 void bind_note_literal(Binder *binder, int at);             // the literal at this place is bound as a constant
-// *OUT, made of SIDES, which came from NODES: where one is a literal that may be a slot, it becomes one.
-void bind_slot(Binder *binder, Op op, const ParseNode *const *nodes, Expr *const *sides, Expr **out);
+// *OUT, made of SIDES, which came from NODES: where one is a literal that may be a hole, it becomes one.
+void bind_hole(Binder *binder, Op op, const ParseNode *const *nodes, Expr *const *sides, Expr **out);
 // The same of an IN, made of ARGS, the first of them no constant; the others came from NODES.
-void bind_list_slots(Binder *binder, const ParseNode *const *nodes, Expr *const *args, int n_args, Expr **out);
+void bind_list_holes(Binder *binder, const ParseNode *const *nodes, Expr *const *args, int n_args, Expr **out);
 
 // bind_row.c: rows of fields, (a, b) and ROW(a, b), where they are compared
 bool        is_row(const ParseNode *node);
