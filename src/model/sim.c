@@ -11,9 +11,9 @@
 //          stream 2: A2 B2
 //
 //      With Hyper-Q every stream has its own queue, and a stream that waits does not hold up those of lower rank.
-//      Kernels that waited for room before get it first: A3, which depends on nothing, waits at the block scheduler when
-//      the first block of A1 ends.  B1 may start only when the last one has, and by then there is no room.  So every A
-//      starts before any B, as in figure 10; an H200 does the same with the streams of figure 9.
+//      Kernels that waited for room before get it first: A3, which depends on nothing, waits at the block scheduler
+//      when the first block of A1 ends.  B1 may start only when the last one has, and by then there is no room.  So
+//      every A starts before any B, as in figure 10; an H200 does the same with the streams of figure 9.
 //
 // Time advances from one end of blocks to the next.  A block takes as long as it is said to, alone or beside others.
 
