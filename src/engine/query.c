@@ -1267,8 +1267,13 @@ static weft_status run_rounds(QueryRun *run, const Repeat *repeat, RepeatRows *r
     u64             n_rounds = 1;
     memcpy(pipelines, run->graph->pipelines + from, (size_t)n * sizeof *pipelines);
     memcpy(reports, run->reports + from, (size_t)n * sizeof *reports);
-    for (; !status && repeat_has_more(rows) && repeat->again[repeat->last]; n_rounds++)
+    bool is_enough = false;
+    while (!status && repeat_has_more(rows) && repeat->again[repeat->last]) {
+        status = repeat_is_enough(run, rows, &is_enough);
+        if (status || is_enough) break;
         status = run_round_apart(run, repeat, rows);
+        n_rounds++;
+    }
     memcpy(run->graph->pipelines + from, pipelines, (size_t)n * sizeof *pipelines);
     memcpy(run->reports + from, reports, (size_t)n * sizeof *reports);
     run->reports[repeat->last].n_rounds = n_rounds;

@@ -22,16 +22,162 @@ typedef struct RepeatColumn {
     bool  is_by_length;                // a stored interval
 } RepeatColumn;
 
+// The only one of all rows, which wants few of them.  Pipeline NULL: all are wanted.
+typedef struct FewReader {
+    const Pipeline *pipeline;
+    const Pipeline *copy;              // of the rows, which it reads; NULL: it reads the rows themselves
+} FewReader;
+
 struct RepeatRows {
     const Repeat *repeat;
     Arena        *home;                // the query's
     int           n_columns;
     RepeatColumn *columns;
     u64           n_rows, n_before, n_room;    // before: when rows were added last
+    FewReader     reader;
+    u64           n_looked_at, n_passed;       // rows that it was found to read, and those that pass its filters
     u64          *slots, n_slots;      // UNION: row + 1 by hash; 0: free
     char         *texts;               // room for texts,
     size_t        n_texts_left;        // of which so much is left
 };
+
+// ---- who wants how many ---------------------------------------------------------------------------------------------
+//
+// A reader that wants few rows, in any order, has enough after some rounds: recursion without an end has answers, too.
+// Rows that it would let through are counted by the interpreter, so its filters must depend on nothing else.
+
+static int place_in(const Pipeline *pipeline, int column)
+{
+    int c = 0;
+    while (c < pipeline->n_columns && pipeline->columns[c] != column) c++;
+    return c < pipeline->n_columns ? pipeline->places[c] : -1;
+}
+
+// Of a copy's input: what its output of this number is.
+static int place_before(const Pipeline *copy, int output)
+{
+    for (int o = 0; o < copy->n_outputs; o++) {
+        const Expr *value = copy->outputs[o].value;
+        if (copy->outputs[o].column != copy->finish.outputs[output].column) continue;
+        return value->kind == EXPR_COLUMN ? place_in(copy, value->column) : -1;
+    }
+    return -1;
+}
+
+// A reader's column as one of the repeat.
+static int place_of(FewReader reader, int column)
+{
+    const int place = place_in(reader.pipeline, column);
+    return reader.copy && place >= 0 ? place_before(reader.copy, place) : place;
+}
+
+static bool can_count(FewReader reader, const Expr *filter)
+{
+    if (filter->kind == EXPR_PARAM) return false;
+    if (filter->kind == EXPR_COLUMN && place_of(reader, filter->column) < 0) return false;
+    for (int a = 0; a < filter->n_args; a++)
+        if (!can_count(reader, filter->args[a])) return false;
+    return true;
+}
+
+static bool is_plain(const Pipeline *pipeline)
+{
+    const Finish *finish = &pipeline->finish;
+    return pipeline->n_inputs == 1 && !pipeline->n_probes && pipeline->sink == SINK_ROWS && !finish->windows &&
+           !finish->n_distinct_on && !finish->n_conditions && !finish->n_sort && finish->copies < 0;
+}
+
+static bool wants_few(FewReader reader)
+{
+    if (!is_plain(reader.pipeline) || query_rows_enough(reader.pipeline) < 0) return false;
+    for (int f = 0; f < reader.pipeline->n_filters; f++)
+        if (!can_count(reader, reader.pipeline->filters[f])) return false;
+    return true;
+}
+
+// Fewer columns of the same rows.
+static bool is_copy(const Pipeline *pipeline)
+{
+    return is_plain(pipeline) && !pipeline->n_filters && pipeline->finish.limit < 0 && pipeline->finish.offset <= 0;
+}
+
+static bool reads(const Pipeline *pipeline, int input)
+{
+    for (int i = 0; i < pipeline->n_inputs; i++)
+        if (pipeline->inputs[i] == input) return true;
+    return false;
+}
+
+static bool is_in_rounds(const Graph *graph, int pipeline)
+{
+    for (int r = 0; r < graph->n_repeats; r++)
+        if (pipeline > graph->repeats[r].first && pipeline <= graph->repeats[r].last) return true;
+    return false;
+}
+
+// -1: there are none, or several.
+static int only_reader_of(const Graph *graph, int input)
+{
+    int found = -1;
+    for (int p = input + 1; p < graph->n_pipelines; p++) {
+        if (!reads(&graph->pipelines[p], input)) continue;
+        if (found >= 0 || is_in_rounds(graph, p)) return -1;
+        found = p;
+    }
+    return found;
+}
+
+static FewReader find_reader(const Graph *graph, const Repeat *repeat)
+{
+    FewReader reader = { 0 };
+    int       p = only_reader_of(graph, repeat->last);
+    if (p >= 0 && is_copy(&graph->pipelines[p])) {
+        reader.copy = &graph->pipelines[p];
+        p = only_reader_of(graph, p);
+    }
+    if (p < 0) return (FewReader){ 0 };
+    reader.pipeline = &graph->pipelines[p];
+    return wants_few(reader) ? reader : (FewReader){ 0 };
+}
+
+typedef struct RowOf { const RepeatRows *rows; u64 row; } RowOf;
+
+static void give_cell(void *context, const Expr *node, Value *value)
+{
+    const RowOf *at = context;
+    *value = view_value(&at->rows->columns[place_of(at->rows->reader, node->column)].view, at->row);
+}
+
+static weft_status passes(QueryRun *run, const RepeatRows *rows, u64 row, bool *is_in)
+{
+    Arena            *scratch = arena_new(run->arena, "row");
+    RowOf             at = { rows, row };
+    const EvalContext context = { .arena = scratch, .column = give_cell, .context = &at };
+    weft_status       status = WEFT_OK;
+    *is_in = true;
+    for (int f = 0; f < rows->reader.pipeline->n_filters && *is_in && !status; f++) {
+        Value value;
+        status = expr_eval(rows->reader.pipeline->filters[f], &context, &value, run->err);
+        *is_in = !status && !value.is_null && value.i;
+    }
+    arena_free(scratch);
+    return status;
+}
+
+weft_status repeat_is_enough(QueryRun *run, RepeatRows *rows, bool *is_enough)
+{
+    *is_enough = false;
+    if (!rows->reader.pipeline) return WEFT_OK;
+    const u64 n_wanted = (u64)query_rows_enough(rows->reader.pipeline);
+    for (; rows->n_looked_at < rows->n_rows && rows->n_passed < n_wanted; rows->n_looked_at++) {
+        bool is_in = true;
+        if (query_should_stop(run, rows->n_looked_at)) return query_canceled(run);
+        if (rows->reader.pipeline->n_filters) TRY(passes(run, rows, rows->n_looked_at, &is_in));
+        rows->n_passed += is_in;
+    }
+    *is_enough = rows->n_passed >= n_wanted;
+    return WEFT_OK;
+}
 
 void repeat_begin(QueryRun *run)
 {
@@ -39,7 +185,9 @@ void repeat_begin(QueryRun *run)
     run->repeats = arena_array(run->own, RepeatRows *, graph->n_repeats + 1);
     for (int r = 0; r < graph->n_repeats; r++) {
         run->repeats[r] = arena_make(run->own, RepeatRows);
-        *run->repeats[r] = (RepeatRows){ .repeat = &graph->repeats[r], .home = run->own };
+        *run->repeats[r] = (RepeatRows){ .repeat = &graph->repeats[r],
+                                         .home = run->own,
+                                         .reader = find_reader(graph, &graph->repeats[r]) };
     }
 }
 
