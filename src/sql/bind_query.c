@@ -40,6 +40,10 @@ static weft_status bind_with_query(Binder *binder, const PgQuery__CommonTableExp
     With *with = arena_make(binder->arena, With);
     if (expr->ctequery->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return refuse(binder, expr->location, "INSERT, UPDATE or DELETE in WITH");
+    if (expr->search_clause)
+        return refuse(binder, expr->search_clause->location, "SEARCH in a recursive query");
+    if (expr->cycle_clause)
+        return refuse(binder, expr->cycle_clause->location, "CYCLE in a recursive query");
     with->name = arena_strdup(binder->arena, expr->ctename);
     with->around = binder->place.block;
     if (may_recurse) TRY(bind_recursive_query(binder, expr, with));
