@@ -25,13 +25,17 @@ static weft_status check_stop(Weaver *w, u32 code)
     return (code & 255) || !team_is_stopped(&w->job->team) ? WEFT_OK : canceled(w);
 }
 
-static weft_status intern_all(Weaver *w, Dictionary *into, const Dictionary *from, u32 count)
+// CODES: what each is there; NULL: nobody asks.
+static weft_status intern_all(Weaver *w, Dictionary *into, const Dictionary *from, u32 count, u32 *codes)
 {
-    for (u32 code = 0; code < count; code++) {
-        const weft_text text = dict_get(from, code);
-        u32             ignored;
-        TRY(check_stop(w, code));
-        TRY(dict_intern(into, text.bytes, text.length, &ignored, w->err));
+    enum { BATCH = 256 };
+    weft_text texts[BATCH];
+    u32       ignored[BATCH] = { 0 };
+    for (u32 first = 0; first < count; first += BATCH) {
+        const u32 n = MIN_OF(BATCH, count - first);
+        TRY(check_stop(w, first));
+        for (u32 i = 0; i < n; i++) texts[i] = dict_get(from, first + i);
+        TRY(dict_intern_many(into, texts, n, codes ? codes + first : ignored, w->err));
     }
     return WEFT_OK;
 }
@@ -105,7 +109,7 @@ static void merge_leaf(void *context, const Expr *leaf)
     Dictionary *dict;
     u32         count;
     if (dict_of_leaf(leaves, leaf, &dict, &count))
-        leaves->status = intern_all(leaves->w, leaves->merged, dict, count);
+        leaves->status = intern_all(leaves->w, leaves->merged, dict, count, NULL);
 }
 
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *n_codes)
@@ -197,14 +201,12 @@ weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 *
     return dict_hold_ranks(w->arena, dict, dict_count, with, ranks, w->err);
 }
 
-static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const u32 *ranks, u32 n_ranks)
+// MAP: codes in the merged dictionary, which become their ranks.
+static weft_status rank_in(Weaver *w, Val *text, u32 *map, const u32 *ranks, u32 n_ranks)
 {
-    u32 *map = arena_array(w->arena, u32, text->dict_count + 1);
     for (u32 code = 0; code < text->dict_count; code++) {
-        const weft_text bytes = dict_get(text->dict, code);
-        u32             at = 0;
         TRY(check_stop(w, code));
-        if (dict_find(merged, bytes.bytes, bytes.length, &at)) map[code] = ranks[at];
+        map[code] = ranks[map[code]];
     }
     *text = look_up(w, *text, "u32", map, ((size_t)text->dict_count + 1) * sizeof *map,
                     (Range){ .known = true, .low = 0, .high = n_ranks });
@@ -233,13 +235,15 @@ weft_status weave_text_compare(Weaver *w, Op op, Val *a, Val *b)
     if (a->dict == b->dict) return only_equality ? WEFT_OK : rank_both(w, a, b);
     Dictionary *merged = dict_new(w->job->budget);
     arena_defer(w->arena, release_dict, merged);
-    TRY(intern_all(w, merged, a->dict, a->dict_count));
-    TRY(intern_all(w, merged, b->dict, b->dict_count));
+    u32 *a_codes = arena_array(w->arena, u32, a->dict_count + 1);
+    u32 *b_codes = arena_array(w->arena, u32, b->dict_count + 1);
+    TRY(intern_all(w, merged, a->dict, a->dict_count, a_codes));
+    TRY(intern_all(w, merged, b->dict, b->dict_count, b_codes));
     const u32  n_ranks = dict_count(merged);
     const u32 *ranks;
     TRY(weave_ranks(w, merged, n_ranks, &ranks));
-    TRY(rank_in(w, a, merged, ranks, n_ranks));
-    return rank_in(w, b, merged, ranks, n_ranks);
+    TRY(rank_in(w, a, a_codes, ranks, n_ranks));
+    return rank_in(w, b, b_codes, ranks, n_ranks);
 }
 
 // ---- predicates on one text -----------------------------------------------------------------------------------------
