@@ -429,14 +429,18 @@ TEST(memory_limit_ends_what_grows)
     close_db();
 }
 
-TEST(memory_limit_ends_a_sort_by_text)
+TEST(texts_are_ranked_in_files_beyond_memory_limit)
 {
     open_big_db();
     limit_memory(1 << 20);
+    run("set temp_limit = off");
     i64 used = db->budget.used;
     fails("select min(word), max(word) from t", WEFT_OUT_OF_MEMORY);
     CHECK_HAS(err.message, "memory_limit");
     CHECK_INT(db->budget.used, used);
+    run("set temp_limit = auto");
+    CHECK_ANSWER("select min(word) from t", "word 0 of 3;");
+    CHECK_INT(temp_used(db->temp), 0);
     run("set memory_limit = 0");
     CHECK_ANSWER("select min(word) from t", "word 0 of 3;");
     close_db();
