@@ -159,6 +159,9 @@ static bool try_import(Shell *shell, const Import *import, Guess *guess, bool *a
         run_quietly(shell, drop.bytes, &ignored);
     }
     *again = is_made && !is_fine && guess_widen(guess, &error);
+    if (!is_made && error.status == WEFT_DUPLICATE_TABLE)
+        snprintf(error.hint, sizeof error.hint, "For another table, name it: weft import FILE TABLE.  To add rows to "
+                                                "this one, use COPY.");
     if (is_fine)
         printf("%s\n%s\n", create, copy);
     else if (!*again)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "plan/manual.h"
@@ -173,6 +174,20 @@ static int work(Shell *shell, const ShellOptions *options)
     return is_fine ? 0 : EXIT_SQL_ERROR;
 }
 
+// weft sales.csv would make a database sales.csv.weft beside the file.  Names in .weft are the library's to refuse.
+static void refuse_file(const char *path)
+{
+    struct stat info;
+    const size_t length = path ? strlen(path) : 0;
+    const bool is_ours = length > 5 && !strcmp(path + length - 5, ".weft");
+    if (!path || is_ours || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return;
+    fprintf(stderr, "weft: %s is a file, and a database is a directory.\n"
+                    "To query the file: weft -c \"select * from '%s'\"; to make a table of it: weft import %s\n",
+            path, path, path);
+    exit(EXIT_USAGE);
+}
+
 static int shell_main(int argc, char **argv)
 {
     Shell shell = { .format = FORMAT_TABLE, .has_pager = true, .is_auto_expanded = true, .rows_shown = 1000 };
@@ -182,6 +197,7 @@ static int shell_main(int argc, char **argv)
 
     terminal_look(&shell);
     parse_options(argc, argv, &shell, &options);
+    refuse_file(options.path);
     shell.is_interactive = !options.has_work && isatty(STDIN_FILENO) && shell.out_is_terminal;
     if (weft_open(options.path, &shell.db, &error) || weft_connect(shell.db, &shell.session, &error)) {
         report_error(&shell, &error, NULL, NULL, 1);

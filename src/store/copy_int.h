@@ -1,6 +1,7 @@
-// copy_int.h - shared by the parts of COPY only: copy.c reads blocks of whole lines, copy_json.c turns lines of JSON
-// into lines of text, copy_returns.c reads lines that end in CR, copy_index.c finds where the fields end, copy_clean.c takes off quotes and escapes, copy_parse.c
-// turns fields into column values, copy_sift.c leaves out bad rows, copy_hint.c guesses why a row is bad.
+// copy_int.h - shared by the parts of COPY only: copy.c reads blocks of whole lines, copy_returns.c sees to lines that
+// end in CR, copy_json.c turns lines of JSON into lines of text, copy_index.c finds where the fields end, copy_clean.c
+// takes off quotes and escapes, copy_parse.c turns fields into column values, copy_sift.c leaves out bad rows,
+// copy_hint.c guesses why a row is bad.
 
 #ifndef WEFT_COPY_INT_H
 #define WEFT_COPY_INT_H
