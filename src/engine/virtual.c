@@ -174,6 +174,8 @@ static ShownType shown_type(const char *whole)
         { "decimal", "numeric", -1, -1, 10, -1, -1 },
         { "numeric", NULL, -1, -1, 10, -1, -1 },
         { "text", NULL, 1 << 30, -1, -1, -1, -1 },
+        { "char", "character", 1 << 30, -1, -1, -1, -1 },
+        { "bpchar", "character", 1 << 30, -1, -1, -1, -1 },
         { "varchar", "character varying", 1 << 30, -1, -1, -1, -1 },
         { "date", NULL, -1, -1, -1, -1, 0 },
         { "timestamp without time zone", NULL, -1, -1, -1, -1, 6 },

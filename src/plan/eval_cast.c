@@ -224,6 +224,7 @@ static weft_status value_from_text(Arena *arena, const Value *from, Type to, int
     if (type_is_uuid(to) && !type_is_uuid(from->type)) return uuid_from_text(arena, from, at, out, err);
     if (to.kind == TYPE_TEXT) {
         out->text = from->text;
+        if (type_is_char(to)) out->text.length = (u32)text_without_blanks(from->text.bytes, from->text.length);
         return WEFT_OK;
     }
     return parse_at(to, from->text.bytes, from->text.length, at, out, err);

@@ -486,9 +486,24 @@ static weft_status compare_exact(Call *call)
     return cast_args(call, common);
 }
 
+// char(n) = varchar(n): blanks at the end do not count.  With text they do.
+static weft_status strip_varchar(Call *call)
+{
+    for (int i = 0; i < 2; i++) {
+        const Type own = call->args[i]->type;
+        if (!type_is_char(call->args[1 - i]->type) || type_is_char(own) || !type_text_length(own)) continue;
+        Expr   **arg = arena_array(call->arena, Expr *, 1);
+        const Op op = function_find("rtrim", &call->args[i], 1);
+        arg[0] = call->args[i];
+        TRY(expr_make_call(call->arena, op, TYPE(TEXT), arg, 1, call->at, &call->args[i], call->err));
+    }
+    return WEFT_OK;
+}
+
 static weft_status type_comparison(Call *call)
 {
     TRY(settle_literals(call));
+    TRY(strip_varchar(call));
     TRY(settle_long_compared(call));
     if (expr_is_untyped(call->args[0]))
         for (int i = 0; i < 2; i++) TRY(coerce_arg(call, i, TYPE(TEXT)));

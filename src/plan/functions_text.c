@@ -140,7 +140,8 @@ EVAL(eval_left)
     return give_chars(first_chars(text, wanted_chars(text, (i64)args[1].i)), value);
 }
 
-// For a column of varchar(n): blanks past its length are cut off, anything else is an error.
+// For a column of varchar(n) or char(n), by the code of its type: blanks past its length are cut off, anything else is
+// an error.
 EVAL(eval_fitted)
 {
     const Chars text = chars_of(&args[0]);

@@ -13,14 +13,16 @@ void bind_outputs(Binder *binder, Plan *plan, Expr **exprs, const char **names, 
 
 static bool has_scale(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC; }
 
-// Whether a column of a table is all that EXPR is: CASE, UNION and the like may give longer texts than the first side.
+// Whether a column of a table, or a cast to char(n), is all that EXPR is: CASE, UNION and the like may give longer
+// texts than the first side.
 static bool is_of_table(const Plan *plan, const Expr *expr)
 {
     for (int depth = 0; expr && expr->kind == EXPR_COLUMN && depth < 100; depth++) {
         if (plan->columns[expr->column].table) return true;
         expr = plan->columns[expr->column].value;
     }
-    return false;
+    const bool is_call = expr && expr->kind == EXPR_CALL && expr->op != OP_COALESCE;
+    return (is_call || (expr && expr->kind == EXPR_CONST)) && type_is_char(expr->type);
 }
 
 // What can be stored.  Constants, sums, quotients and other numbers for which nobody wrote a precision become a numeric
@@ -28,7 +30,7 @@ static bool is_of_table(const Plan *plan, const Expr *expr)
 static Type stored_type(const Plan *plan, const Expr *expr)
 {
     const Type type = expr->type;
-    if (type_text_length(type) && !is_of_table(plan, expr)) return TYPE(TEXT);
+    if ((type_text_length(type) || type_is_char(type)) && !is_of_table(plan, expr)) return TYPE(TEXT);
     if (has_scale(type) && !type_is_stored_interval(type) && !expr_is_declared(expr)) return TYPE_OF_FREE_NUMERIC;
     if (type.kind == TYPE_NULL) return TYPE(TEXT);
     if (type.kind == TYPE_INTERVAL) return TYPE_OF_STORED_INTERVAL;

@@ -230,9 +230,11 @@ static bool is_literal(const Plan *plan, int column)
 // What comes from a table's column that is no longer fits.
 static weft_status fit_text(Binder *binder, const PlanColumn *source, Type type, Expr **expr)
 {
-    const int length = type_text_length(type), own = source->table ? type_text_length(source->type) : 0;
-    if (type.kind != TYPE_TEXT || !length || (own && own <= length)) return WEFT_OK;
-    Expr *args[2] = { *expr, term_integer(binder, length, -1) };
+    const Type own = source->table ? source->type : TYPE(TEXT);
+    const int  length = type_text_length(type), own_length = type_text_length(own);
+    if (type.kind != TYPE_TEXT || (!length && !type_is_char(type))) return WEFT_OK;
+    if (own_length && own_length <= length && type_is_char(own) == type_is_char(type)) return WEFT_OK;
+    Expr *args[2] = { *expr, term_integer(binder, type_text_code(type), -1) };
     return expr_call(binder->arena, function_find_hidden("fitted"), args, 2, -1, expr, binder->err);
 }
 

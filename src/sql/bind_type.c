@@ -75,20 +75,25 @@ static weft_status bind_decimal(Binder *binder, const PgQuery__TypeName *name, T
     return WEFT_OK;
 }
 
-static weft_status bind_text_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out)
+// LAST: bpchar is what the grammar makes of char(n).
+static weft_status bind_text_type(Binder *binder, const PgQuery__TypeName *name, const char *last, TypeDetail *out)
 {
-    int length = 1;
+    const bool  is_char = strcmp(last, "bpchar") == 0;
+    const char *shown = is_char ? "char" : "varchar";
+    const int   most = is_char ? CHAR_LENGTH_MAX : TEXT_LENGTH_MAX;
+    int         length = 1;
     out->has_length = name->n_typmods > 0;
     if (name->n_typmods > 1 || (name->n_typmods == 1 && !modifier(name, 0, &length)))
-        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of varchar");
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of %s", shown);
     if (length < 1)
-        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "length for type varchar must be at least 1");
-    if (length > TEXT_LENGTH_MAX) {
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "length for type %s must be at least 1",
+                    shown);
+    if (length > most) {
         fail(binder->err, WEFT_UNSUPPORTED, name->location, "a length of %d is not supported", length);
-        error_hint(binder->err, "The largest length is %d; text has no limit.", TEXT_LENGTH_MAX);
+        error_hint(binder->err, "The largest length is %d; text has no limit.", most);
         return WEFT_UNSUPPORTED;
     }
-    if (out->has_length) out->type = type_text(length);
+    out->type = type_text((is_char ? CHAR_BASE : 0) + (out->has_length ? length : 0));
     return WEFT_OK;
 }
 
@@ -105,7 +110,7 @@ weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail 
         case TYPE_NULL:     return no_such_type(binder, name);
         case TYPE_DECIMAL:  return bind_decimal(binder, name, out);
         case TYPE_TEXT:
-            if (strcmp(last, "uuid") != 0) return bind_text_type(binder, name, out);
+            if (strcmp(last, "uuid") != 0) return bind_text_type(binder, name, last, out);
             out->type = TYPE_OF_UUID;
             break;
         case TYPE_INTERVAL: return WEFT_OK;
@@ -148,6 +153,28 @@ static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, 
     return refuse(binder, name->location, "this kind of interval");
 }
 
+static weft_status call_by_name(Binder *binder, const char *name, Expr **args, int n_args, int at, Expr **out)
+{
+    return expr_call(binder->arena, function_find(name, args, n_args), args, n_args, at, out, binder->err);
+}
+
+// It cuts, where a column refuses what is too long.  What becomes a char(n) has no blanks at its end and keeps its
+// type, so that literals that it is compared with lose theirs.
+static weft_status cast_to_length(Binder *binder, Expr *arg, TypeDetail detail, int at, Expr **out)
+{
+    Expr *args[2] = { NULL, term_integer(binder, type_text_length(detail.type), at) };
+    TRY(expr_cast(binder->arena, arg, TYPE(TEXT), at, &args[0], binder->err));
+    if (detail.has_length) TRY(call_by_name(binder, "left", args, 2, at, &args[0]));
+    *out = args[0];
+    if (!type_is_char(detail.type)) return WEFT_OK;
+    TRY(call_by_name(binder, "rtrim", args, 1, at, &args[0]));
+    Expr *copy = arena_make(binder->arena, Expr);
+    *copy = *args[0];
+    copy->type = copy->value.type = detail.type;
+    *out = copy;
+    return WEFT_OK;
+}
+
 // A copy, since a cast may give its argument, which others use too.
 static Expr *declared(Arena *arena, const Expr *expr)
 {
@@ -162,11 +189,7 @@ weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, 
     TypeDetail detail;
     const int  at = cast->location >= 0 ? cast->location : cast->type_name->location;
     TRY(bind_type(binder, cast->type_name, &detail));
-    if (detail.has_length) {                                // it cuts, where a column refuses what is too long
-        Expr *args[2] = { NULL, term_integer(binder, type_text_length(detail.type), at) };
-        TRY(expr_cast(binder->arena, arg, TYPE(TEXT), at, &args[0], binder->err));
-        return expr_call(binder->arena, function_find("left", args, 2), args, 2, at, out, binder->err);
-    }
+    if (detail.has_length || type_is_char(detail.type)) return cast_to_length(binder, arg, detail, at, out);
     if (detail.type.kind == TYPE_INTERVAL) return bind_interval(binder, cast, arg, at, out);
     if (detail.is_bare) return bind_bare_numeric(binder, arg, at, out);
     TRY(expr_cast(binder->arena, arg, detail.type, at, out, binder->err));

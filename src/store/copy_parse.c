@@ -655,7 +655,7 @@ static weft_status parse_text(CopyParser *parser, Field *field, FieldText raw, u
     TRY(clean_field(parser, raw, &clean, err));
     if (type_is_uuid(field->type))
         TRY(canonical_uuid(&clean, buffer, err));
-    if (type_text_length(field->type))
+    if (type_text_length(field->type) || type_is_char(field->type))
         TRY(value_fit_text(field->type, clean.bytes, &clean.length, err));
     return code_of(field, clean, &field->i[row], err);
 }
@@ -684,7 +684,7 @@ static u32 parse_texts(CopyParser *parser, int number, Error *err)
     Field *field = &parser->fields[number];
     const Numbers texts = numbers_of(parser, number);
     const bool may_run = texts.is_bare && parser->is_plain && !copy_is_careful() &&
-                         !type_is_uuid(field->type) && !type_text_length(field->type);
+                         !type_is_uuid(field->type) && !type_text_length(field->type) && !type_is_char(field->type);
     u32 n_rows = parser->n_rows;
     for (u32 row = 0; row < n_rows; row++) {
         if (may_run && (row = find_short_texts(&texts, row, n_rows, parser->null_length, field)) == n_rows)

@@ -53,13 +53,25 @@ enum { NUMERIC_FREE = 40 };
 // length in microseconds decides when intervals are equal ('1 day' and '24 hours' are), and is the high word.
 #define TYPE_OF_STORED_INTERVAL ((Type){ .kind = TYPE_NUMERIC, .precision = 255 })
 
-// Text of a limited length, as varchar(n): the limit is where other types have their digits.  0: no limit.
-enum { TEXT_LENGTH_MAX = 0xfffe, TEXT_IS_UUID = 0xffff };
+// Text of a limited length, as varchar(n): the limit is where other types have their digits.  0: no limit.  char(n) is
+// CHAR_BASE + n there, and 0 of n characters is bpchar; it is stored without blanks at its end.
+enum { TEXT_LENGTH_MAX = 0xfdff, CHAR_BASE = 0xfe00, CHAR_LENGTH_MAX = 0x1fe, TEXT_IS_UUID = 0xffff };
 static inline Type type_text(int length) { return (Type){ TYPE_TEXT, (u8)length, (u8)(length >> 8) }; }
-static inline int  type_text_length(Type type)
+static inline int  type_text_code(Type type) { return type.kind == TYPE_TEXT ? type.precision | type.scale << 8 : 0; }
+static inline bool type_is_char(Type type)
 {
-    const int length = type.kind == TYPE_TEXT ? type.precision | type.scale << 8 : 0;
-    return length == TEXT_IS_UUID ? 0 : length;
+    return type_text_code(type) >= CHAR_BASE && type_text_code(type) < TEXT_IS_UUID;
+}
+static inline int type_text_length(Type type)
+{
+    const int code = type_text_code(type);
+    return code == TEXT_IS_UUID ? 0 : code >= CHAR_BASE ? code - CHAR_BASE : code;
+}
+// How many of LENGTH bytes are left without blanks at the end.
+static inline size_t text_without_blanks(const char *bytes, size_t length)
+{
+    while (length && bytes[length - 1] == ' ') length--;
+    return length;
 }
 
 const char *type_name(Type type, char buffer[32]);                // "decimal(12,2)"; returns buffer

@@ -29,7 +29,11 @@ const char *type_name(Type type, char buffer[32])
 
 const char *type_whole_name(Type type, char buffer[32])
 {
-    if (type_text_length(type))
+    if (type_is_char(type) && !type_text_length(type))
+        snprintf(buffer, 32, "bpchar");
+    else if (type_is_char(type))
+        snprintf(buffer, 32, "char(%d)", type_text_length(type));
+    else if (type_text_length(type))
         snprintf(buffer, 32, "varchar(%d)", type_text_length(type));
     else if (type.kind == TYPE_NUMERIC && type.precision == NUMERIC_DIGITS)
         snprintf(buffer, 32, "numeric(%d,%d)", type.precision, type.scale);

@@ -324,12 +324,15 @@ static size_t bytes_of_characters(const char *bytes, size_t length, int n)
 weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err)
 {
     const int most = type_text_length(type);
+    if (type_is_char(type))
+        *length = text_without_blanks(bytes, *length);
     if (!most || *length <= (size_t)most)
         return WEFT_OK;
     const size_t fits = bytes_of_characters(bytes, *length, most);
     for (size_t i = fits; i < *length; i++)
         if (bytes[i] != ' ')
-            return fail(err, WEFT_TEXT_TOO_LONG, -1, "value too long for type character varying(%d)", most);
+            return fail(err, WEFT_TEXT_TOO_LONG, -1, "value too long for type character%s(%d)",
+                        type_is_char(type) ? "" : " varying", most);
     *length = fits;
     return WEFT_OK;
 }

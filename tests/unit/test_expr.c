@@ -588,7 +588,7 @@ TEST(casts_round_as_postgresql_does)
     CHECK_STR(result(cast(cast(number("-25e-1"), TYPE(DOUBLE)), TYPE(BIGINT))), "-2");
     CHECK_STR(result(cast(number("1.005"), columns[MONEY])), "1.01");
     CHECK_STR(result(cast(number("-1.005"), columns[MONEY])), "-1.01");
-    CHECK_STR(result(cast(cast(number("1.005"), TYPE(DOUBLE)), columns[MONEY])), "1.01");        // by its digits, not its bits
+    CHECK_STR(result(cast(cast(number("1.005"), TYPE(DOUBLE)), columns[MONEY])), "1.01");  // by its digits
     CHECK_STR(result(cast(number("1.004999"), columns[MONEY])), "1.00");
     CHECK_STR(result(cast(number("1e15"), TYPE(INTEGER))), "22003 integer out of range");
     CHECK_STR(result(cast(number("1e19"), TYPE(BIGINT))), "22003 bigint out of range");
