@@ -1,6 +1,7 @@
 // value_time.c - dates, times, timestamps and intervals: from text, to text.  As PostgreSQL does it with its default
 // settings (ISO, MDY, intervals in its own style), for the years 1 to 9999.
 
+#include <math.h>
 #include <stdio.h>
 
 #include "store/store_int.h"
@@ -361,7 +362,7 @@ static const IntervalUnit units[] = {
     { "hour", 0, 0, HOUR },         { "hr", 0, 0, HOUR },        { "h", 0, 0, HOUR },
     { "day", 0, 1, 0 },             { "d", 0, 1, 0 },            { "week", 0, 7, 0 },      { "w", 0, 7, 0 },
     { "mon", 1, 0, 0 },             { "month", 1, 0, 0 },        { "year", 12, 0, 0 },     { "yr", 12, 0, 0 },
-    { "y", 12, 0, 0 },              { "decade", 120, 0, 0 },     { "decs", 120, 0, 0 },    { "century", 1200, 0, 0 },
+    { "y", 12, 0, 0 },              { "decade", 120, 0, 0 },     { "dec", 120, 0, 0 },    { "century", 1200, 0, 0 },
     { "centurie", 1200, 0, 0 },     { "c", 1200, 0, 0 },         { "millennium", 12000, 0, 0 },
     { "millennia", 12000, 0, 0 },   { "mil", 12000, 0, 0 },
 };
@@ -447,26 +448,8 @@ static void add_amount(Span *span, const Amount *a, const IntervalUnit *unit)
         span->days += sign * whole;
         span->micros += sign * (i64)((days - (double)whole) * (double)DAY + 0.5);
     } else {
-        span->micros += sign * (i64)(rest * (double)unit->micros + 0.5);
+        span->micros += sign * (i64)rint(rest * (double)unit->micros);
     }
-}
-
-// [-]h:mm[:ss[.f]]; the sign is taken already.
-static bool take_clock(Reader *r, i64 hours, bool is_negative, Span *span)
-{
-    int minutes, seconds = 0;
-    i64 fraction = 0;
-    if (take_digits(r, &minutes) != 2 || minutes > 59)
-        return false;
-    if (take(r, ':')) {
-        if (take_digits(r, &seconds) != 2 || seconds > 59)
-            return false;
-        if (take(r, '.'))
-            fraction = take_fraction(r);
-    }
-    i128 micros = (i128)hours * HOUR + minutes * MINUTE + seconds * SECOND + fraction;
-    span->micros += is_negative ? -micros : micros;
-    return true;
 }
 
 // P1Y2M3DT4H5M6S
@@ -495,69 +478,197 @@ static bool take_iso(Reader *r, Span *span)
     return true;
 }
 
-// Each unit once, by whatever word.
-static bool is_taken(const IntervalUnit *const *taken, int n_taken, const IntervalUnit *unit)
+// ---- intervals in PostgreSQL's own style ----
+//
+// As in PostgreSQL the parts are read from the last to the first, so that each number's unit is known: that of the word
+// behind it, days before a time of day, seconds at the end.
+
+typedef enum PartKind { PART_NUMBER, PART_CLOCK, PART_WORD } PartKind;
+typedef struct Part { PartKind kind; const char *start, *end; } Part;
+
+enum { PARTS_MOST = 25 };
+
+static bool is_of(char c, const char *set) { return c && strchr(set, c); }
+
+// "12", "1.5", "1-2", "12:30:05.5", with a sign before or not.
+static bool scan_number(Reader *r, Part *part)
 {
-    int i = 0;
-    while (i < n_taken && (taken[i]->months != unit->months || taken[i]->days != unit->days ||
-                           taken[i]->micros != unit->micros))
-        i++;
-    return i < n_taken;
+    *part = (Part){ PART_NUMBER, r->at, r->at };
+    if (is_of(*r->at, "+-")) {
+        r->at++;
+        skip_blanks(r);
+    }
+    if (r->at == r->end || !(is_digit(*r->at) || (*r->at == '.' && part->start == r->at)))
+        return false;
+    while (r->at < r->end && is_digit(*r->at))
+        r->at++;
+    if (r->at < r->end && *r->at == ':')
+        part->kind = PART_CLOCK;
+    if (part->kind == PART_CLOCK) {
+        while (r->at < r->end && (is_digit(*r->at) || is_of(*r->at, ":.")))
+            r->at++;
+    } else if (r->at < r->end && is_of(*r->at, "-.") && (*r->at == '.' || (r->at + 1 < r->end && is_digit(r->at[1])))) {
+        r->at++;
+        while (r->at < r->end && is_digit(*r->at))
+            r->at++;
+    }
+    part->end = r->at;
+    return true;
 }
 
-// "1 year 2 mons -3 days 04:05:06.7", "1-2", "3 04:05", "90 minutes ago"; a bare number is seconds.
-static bool take_parts(Reader *r, Span *span)
+static bool scan_parts(Reader *r, Part parts[PARTS_MOST], int *n_parts)
 {
-    static const IntervalUnit seconds = { "second", 0, 0, SECOND }, day = { "day", 0, 1, 0 };
-    const IntervalUnit *taken[COUNT_OF(units)];
-    int n_taken = 0;
-    bool is_empty = true;
-    while (skip_blanks(r), r->at < r->end) {
-        Amount amount;
-        int months;
-        if (!is_empty && take_word(r, "ago")) {
-            *span = (Span){ -span->months, -span->days, -span->micros };
-            skip_blanks(r);
-            return r->at == r->end;
+    for (*n_parts = 0; skip_blanks(r), r->at < r->end;) {
+        const bool is_number = is_digit(*r->at) || is_of(*r->at, "+-.");
+        if (!is_number && !is_letter(*r->at)) {
+            if (!is_of(*r->at, ",;@!#$%&*()[]{}<>=?|~^_'\"/\\:"))
+                return false;
+            r->at++;                                        // other signs stand between parts
+            continue;
         }
-        if (!take_amount(r, &amount))
+        if (*n_parts == PARTS_MOST)
             return false;
-        is_empty = false;
-        if (!amount.has_fraction && take(r, ':')) {
-            if (!take_clock(r, amount.whole, amount.is_negative, span))
+        Part *part = &parts[(*n_parts)++];
+        if (is_number) {
+            if (!scan_number(r, part))
                 return false;
             continue;
         }
-        if (!amount.has_fraction && r->at < r->end && *r->at == '-' && r->at + 1 < r->end && is_digit(r->at[1])) {
+        *part = (Part){ PART_WORD, r->at, r->at };
+        while (r->at < r->end && is_letter(*r->at))
             r->at++;
-            if (take_digits(r, &months) > 2 || months > 11)
-                return false;
-            span->months += (amount.is_negative ? -1 : 1) * (amount.whole * 12 + months);
-            continue;
-        }
-        skip_blanks(r);
-        const IntervalUnit *unit = r->at == r->end ? &seconds : !is_letter(*r->at) ? &day : take_unit(r);
-        if (!unit || is_taken(taken, n_taken, unit))
+        part->end = r->at;
+        if (r->at < r->end && (is_digit(*r->at) || is_of(*r->at, "+-./:")))
             return false;
-        taken[n_taken++] = unit;
+    }
+    return true;
+}
+
+// [+-]h:m[:s[.f]], or m:s.f; a field that is left out is 0.  OUT_OF_RANGE: more than 59 minutes.
+static bool read_clock(const Part *part, Span *span, bool *out_of_range)
+{
+    Reader     r = { part->start, part->end };
+    const bool is_negative = *r.at == '-';
+    i64        fields[3] = { 0 }, fraction = 0;
+    int        n = 0;
+    if (is_of(*r.at, "+-"))
+        r.at++;
+    skip_blanks(&r);
+    for (;; n++) {
+        const char *start = r.at;
+        for (; r.at < r.end && is_digit(*r.at); r.at++)
+            if (r.at - start < 12)
+                fields[n] = fields[n] * 10 + (*r.at - '0');
+        if (r.at - start > 11)
+            return false;
+        if (n == 2 || !take(&r, ':'))
+            break;
+    }
+    if (take(&r, '.')) {
+        fraction = take_fraction(&r);
+        if (n == 1)
+            fields[2] = fields[1], fields[1] = fields[0], fields[0] = 0;
+    }
+    *out_of_range |= fields[1] > 59 || fields[2] > 60;
+    const i128 micros = (i128)fields[0] * HOUR + fields[1] * MINUTE + fields[2] * SECOND + fraction;
+    span->micros += is_negative ? -micros : micros;
+    return r.at == r.end;
+}
+
+// A number of UNIT, or 1-2: years and months.
+static bool read_number(const Part *part, const IntervalUnit *unit, Span *span, bool *out_of_range)
+{
+    Reader r = { part->start, part->end };
+    Amount amount;
+    int    months = 0;
+    const char sign = *r.at;
+    if (is_of(sign, "+-"))
+        r.at++;
+    skip_blanks(&r);
+    if (!take_amount(&r, &amount))
+        return false;
+    amount.is_negative = sign == '-';
+    if (take(&r, '-')) {
+        const int n = take_digits(&r, &months);
+        *out_of_range |= n > 2 || months > 11;
+        span->months += (amount.is_negative ? -1 : 1) * (amount.whole * 12 + months);
+    } else {
         add_amount(span, &amount, unit);
     }
-    return !is_empty;
+    return r.at == r.end;
+}
+
+// What a part gives, one bit for each kind: each comes once.  A time of day is hours, minutes and seconds.
+static u64 bits_of(const Part *part, const IntervalUnit *unit)
+{
+    enum { SECONDS = 61, MINUTES = 62, HOURS = 63 };
+    const bool is_clock = part->kind == PART_CLOCK;
+    const i64  micros = is_clock ? 0 : unit->micros;
+    if (is_clock)
+        return (u64)1 << HOURS | (u64)1 << MINUTES | (u64)1 << SECONDS;
+    if (memchr(part->start + 1, '-', (size_t)(part->end - part->start - 1)))
+        return 1;
+    if (micros == HOUR || micros == MINUTE || micros == SECOND)
+        return (u64)1 << (micros == HOUR ? HOURS : micros == MINUTE ? MINUTES : SECONDS);
+    if (micros)
+        return micros == 1 ? 2 : 4;
+    if (unit->days)
+        return unit->days == 1 ? 8 : 16;
+    return unit->months == 1 ? 1 : unit->months == 12 ? 32 : unit->months == 120 ? 64 : unit->months == 1200 ? 128 : 256;
+}
+
+// "1 year 2 mons -3 days 04:05:06.7", "1-2", "3 04:05", "90 minutes ago".
+static bool take_parts(Reader *r, Span *span, bool *out_of_range)
+{
+    static const IntervalUnit second = { "second", 0, 0, SECOND }, day = { "day", 0, 1, 0 };
+    Part                parts[PARTS_MOST];
+    int                 n_parts;
+    u64                 seen = 0;
+    bool                is_ago = false;
+    const IntervalUnit *unit = &second;
+    if (!scan_parts(r, parts, &n_parts))
+        return false;
+    for (int i = n_parts - 1; i >= 0; i--) {
+        const Part *part = &parts[i];
+        if (part->kind == PART_WORD) {
+            Reader word = { part->start, part->end };
+            const bool is_before = take_word(&word, "ago") && word.at == word.end;
+            word.at = part->start;
+            is_ago |= is_before;
+            unit = is_before ? NULL : take_unit(&word);
+            if (!is_before && !unit)
+                return false;
+            continue;
+        }
+        if (!unit && part->kind == PART_NUMBER)
+            return false;
+        const u64 bits = bits_of(part, unit);
+        if (seen & bits)
+            return false;
+        seen |= bits;
+        if (!(part->kind == PART_CLOCK ? read_clock(part, span, out_of_range)
+                                       : read_number(part, unit, span, out_of_range)))
+            return false;
+        if (part->kind == PART_CLOCK || unit->micros == HOUR)
+            unit = &day;
+    }
+    if (is_ago)
+        *span = (Span){ -span->months, -span->days, -span->micros };
+    return seen != 0;
 }
 
 weft_status parse_interval(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
     Span span = { 0 };
     Reader r = trimmed(bytes, length);
-    bool is_good;
-    take(&r, '@');
+    bool is_good, out_of_range = false;
     if (r.at < r.end && *r.at == 'P')
         r.at++, is_good = r.at < r.end && take_iso(&r, &span);
     else
-        is_good = take_parts(&r, &span);
+        is_good = take_parts(&r, &span, &out_of_range);
     if (!is_good)
         return value_bad_text(type, bytes, length, err);
-    if (span.months != (i32)span.months || span.days != (i32)span.days || span.micros != (i64)span.micros)
+    if (out_of_range || span.months != (i32)span.months || span.days != (i32)span.days || span.micros != (i64)span.micros)
         return fail(err, WEFT_INTERVAL_OVERFLOW, -1, "interval out of range");
     value->interval.months = (i32)span.months;
     value->interval.days = (i32)span.days;
