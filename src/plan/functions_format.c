@@ -37,8 +37,8 @@ static weft_status keep_text(Arena *arena, const Expr *call, Text *text, Value *
 // ---- patterns of dates and times ------------------------------------------------------------------------------------
 
 typedef enum FormatField {
-    F_YYYY, F_YYY, F_YY, F_Y, F_IYYY, F_IY, F_MM, F_DDD, F_IDDD, F_DD, F_D, F_ID, F_HH24, F_HH12, F_MI, F_SSSS, F_SS, F_MS,
-    F_US, F_AM, F_A_M, F_MONTH, F_MON, F_DAY, F_DY, F_WW, F_IW, F_W, F_Q, F_CC, F_J, F_NONE, F_REFUSED
+    F_YYYY, F_YYY, F_YY, F_Y, F_IYYY, F_IY, F_MM, F_DDD, F_IDDD, F_DD, F_D, F_ID, F_HH24, F_HH12, F_MI, F_SSSS, F_SS,
+    F_MS, F_US, F_AM, F_A_M, F_MONTH, F_MON, F_DAY, F_DY, F_WW, F_IW, F_W, F_Q, F_CC, F_J, F_NONE, F_REFUSED
 } FormatField;
 
 typedef struct FormatPattern { const char *text; FormatField field; } FormatPattern;
@@ -315,7 +315,8 @@ static void add_whole_digit(NumberText *t, const NumberFormat *f, const char *wh
 {
     if (!t->at_whole) t->prefix = t->body.length;
     const int  n = (int)strlen(whole), place = t->at_whole++ - (f->n_whole - n);
-    const bool is_zero = strcmp(whole, "0") == 0, is_last = t->at_whole == f->n_whole && (!f->n_fraction || n_shown == 0);
+    const bool is_zero = strcmp(whole, "0") == 0;
+    const bool is_last = t->at_whole == f->n_whole && (!f->n_fraction || n_shown == 0);
     if (!fits) {
         add_char(t, '#');
         t->has_begun = true;
@@ -457,7 +458,8 @@ static bool take_field(Chars *text, FormatField field, bool is_tight, Parsed *p)
     int       weekday_read;
     const int width = !is_tight && field != F_MS && field != F_US ? 9
                       : field == F_YYYY || field == F_IYYY ? 4
-                      : field == F_DDD || field == F_IDDD || field == F_MS ? 3 : field == F_US ? 6 : field == F_J ? 9 : field == F_SSSS ? 5
+                      : field == F_DDD || field == F_IDDD || field == F_MS ? 3
+                      : field == F_US ? 6 : field == F_J ? 9 : field == F_SSSS ? 5
                       : field == F_Y || field == F_Q || field == F_D || field == F_ID || field == F_W ? 1
                       : field == F_YYY ? 3 : 2;
     switch (field) {

@@ -614,7 +614,8 @@ static u64 bits_of(const Part *part, const IntervalUnit *unit)
         return micros == 1 ? 2 : 4;
     if (unit->days)
         return unit->days == 1 ? 8 : 16;
-    return unit->months == 1 ? 1 : unit->months == 12 ? 32 : unit->months == 120 ? 64 : unit->months == 1200 ? 128 : 256;
+    return unit->months == 1 ? 1 : unit->months == 12 ? 32 : unit->months == 120 ? 64 : unit->months == 1200 ? 128
+                                                                                                            : 256;
 }
 
 // "1 year 2 mons -3 days 04:05:06.7", "1-2", "3 04:05", "90 minutes ago".
@@ -668,7 +669,9 @@ weft_status parse_interval(Type type, const char *bytes, size_t length, Value *v
         is_good = take_parts(&r, &span, &out_of_range);
     if (!is_good)
         return value_bad_text(type, bytes, length, err);
-    if (out_of_range || span.months != (i32)span.months || span.days != (i32)span.days || span.micros != (i64)span.micros)
+    if (out_of_range)
+        return fail(err, WEFT_INTERVAL_OVERFLOW, -1, "interval field value out of range");
+    if (span.months != (i32)span.months || span.days != (i32)span.days || span.micros != (i64)span.micros)
         return fail(err, WEFT_INTERVAL_OVERFLOW, -1, "interval out of range");
     value->interval.months = (i32)span.months;
     value->interval.days = (i32)span.days;
