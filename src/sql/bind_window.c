@@ -36,7 +36,8 @@ static weft_status add_window_key(Binder *binder, Block *block, Expr *key, int *
         *number = k;
         if (expr_equal(block->window_keys[k], key)) return WEFT_OK;
     }
-    if (key->type.kind == TYPE_INTERVAL) return refuse(binder, key->at, "an interval in a window");
+    if (key->type.kind == TYPE_INTERVAL)                    // it is a number by now
+        return fail(binder->err, WEFT_INTERNAL, key->at, "a window has an interval as its key");
     *LIST_PUSH(binder->arena, block->window_keys, block->n_window_keys) = key;
     *number = block->n_window_keys - 1;
     return bind_count(binder, key);
