@@ -158,7 +158,7 @@ static weft_status show_table(Maker *maker, const Relation *relation)
 static weft_status fill_schema_tables(Maker *maker, Arena *arena) { return show_relations(maker, arena, show_table); }
 
 typedef struct ShownType {             // a type as the standard shows it; -1: NULL
-    char name[32];
+    char name[32], udt[16];            // udt: PostgreSQL's own name
     int  length, octets, precision, radix, scale, time_digits;
 } ShownType;
 
@@ -183,10 +183,19 @@ static ShownType shown_type(const char *whole)
         { "time without time zone", NULL, -1, -1, -1, -1, 6 },
         { "interval", NULL, -1, -1, -1, -1, 6 },
     };
+    static const struct { const char *name, *udt; } udts[] = {
+        { "smallint", "int2" }, { "integer", "int4" }, { "bigint", "int8" }, { "real", "float4" },
+        { "double precision", "float8" }, { "decimal", "numeric" }, { "boolean", "bool" },
+        { "timestamp without time zone", "timestamp" }, { "timestamp with time zone", "timestamptz" },
+        { "time without time zone", "time" }, { "char", "bpchar" }, { "character", "bpchar" },
+    };
     ShownType shown = { .length = -1, .octets = -1, .precision = -1, .radix = -1, .scale = -1, .time_digits = -1 };
     int       first = -1, second = -1;
     snprintf(shown.name, sizeof shown.name, "%.*s", (int)strcspn(whole, "("), whole);
     if (strchr(whole, '(')) (void)sscanf(strchr(whole, '('), "(%d,%d", &first, &second);
+    snprintf(shown.udt, sizeof shown.udt, "%.15s", shown.name);
+    for (int i = 0; i < COUNT_OF(udts); i++)
+        if (strcmp(shown.name, udts[i].name) == 0) snprintf(shown.udt, sizeof shown.udt, "%s", udts[i].udt);
     for (int i = 0; i < COUNT_OF(types); i++) {
         if (strcmp(shown.name, types[i].name) != 0) continue;
         if (types[i].shown) snprintf(shown.name, sizeof shown.name, "%s", types[i].shown);
@@ -228,7 +237,32 @@ static weft_status show_columns(Maker *maker, const Relation *relation)
                               whole_or_null(shown.precision),
                               whole_or_null(shown.radix),
                               whole_or_null(shown.scale),
-                              whole_or_null(shown.time_digits) };
+                              whole_or_null(shown.time_digits),
+                              text_value(shown.udt) };
+        TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
+static weft_status fill_schema_views(Maker *maker, Arena *arena)
+{
+    const ViewDef *views;
+    int            n_views;
+    store_list_views(maker->db->store, arena, &views, &n_views);
+    for (int i = 0; i < n_views; i++) {
+        const Value row[] = { text_value("weft"), text_value("public"), text_value(views[i].name),
+                              text_value(views[i].text), text_value("NONE"), text_value("NO"), text_value("NO") };
+        TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
+static weft_status fill_schemata(Maker *maker, Arena *arena)
+{
+    const char *const schemas[] = { "public", "information_schema", "pg_temp" };
+    (void)arena;
+    for (int i = 0; i < COUNT_OF(schemas); i++) {
+        const Value row[] = { text_value("weft"), text_value(schemas[i]) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -607,10 +641,27 @@ static const struct VirtualTable {
         { "numeric_precision", TYPE(INTEGER), false },
         { "numeric_precision_radix", TYPE(INTEGER), false },
         { "numeric_scale", TYPE(INTEGER), false },
-        { "datetime_precision", TYPE(INTEGER), false } },
-      14,
+        { "datetime_precision", TYPE(INTEGER), false },
+        { "udt_name", TYPE(TEXT), true } },
+      15,
       NULL,
       fill_schema_columns },
+    { "information_schema.views",
+      { { "table_catalog", TYPE(TEXT), true },
+        { "table_schema", TYPE(TEXT), true },
+        { "table_name", TYPE(TEXT), true },
+        { "view_definition", TYPE(TEXT), true },
+        { "check_option", TYPE(TEXT), true },
+        { "is_updatable", TYPE(TEXT), true },
+        { "is_insertable_into", TYPE(TEXT), true } },
+      7,
+      NULL,
+      fill_schema_views },
+    { "information_schema.schemata",
+      { { "catalog_name", TYPE(TEXT), true }, { "schema_name", TYPE(TEXT), true } },
+      2,
+      NULL,
+      fill_schemata },
     { "information_schema.table_constraints",
       { { "constraint_catalog", TYPE(TEXT), true },
         { "constraint_schema", TYPE(TEXT), true },
