@@ -483,17 +483,17 @@ static bool take_iso(Reader *r, Span *span)
 // As in PostgreSQL the parts are read from the last to the first, so that each number's unit is known: that of the word
 // behind it, days before a time of day, seconds at the end.
 
-typedef enum PartKind { PART_NUMBER, PART_CLOCK, PART_WORD } PartKind;
-typedef struct Part { PartKind kind; const char *start, *end; } Part;
+typedef enum IntervalPartKind { PART_NUMBER, PART_CLOCK, PART_WORD } IntervalPartKind;
+typedef struct IntervalPart { IntervalPartKind kind; const char *start, *end; } IntervalPart;
 
 enum { PARTS_MOST = 25 };
 
 static bool is_of(char c, const char *set) { return c && strchr(set, c); }
 
 // "12", "1.5", "1-2", "12:30:05.5", with a sign before or not.
-static bool scan_number(Reader *r, Part *part)
+static bool scan_number(Reader *r, IntervalPart *part)
 {
-    *part = (Part){ PART_NUMBER, r->at, r->at };
+    *part = (IntervalPart){ PART_NUMBER, r->at, r->at };
     if (is_of(*r->at, "+-")) {
         r->at++;
         skip_blanks(r);
@@ -516,7 +516,7 @@ static bool scan_number(Reader *r, Part *part)
     return true;
 }
 
-static bool scan_parts(Reader *r, Part parts[PARTS_MOST], int *n_parts)
+static bool scan_parts(Reader *r, IntervalPart parts[PARTS_MOST], int *n_parts)
 {
     for (*n_parts = 0; skip_blanks(r), r->at < r->end;) {
         const bool is_number = is_digit(*r->at) || is_of(*r->at, "+-.");
@@ -528,13 +528,13 @@ static bool scan_parts(Reader *r, Part parts[PARTS_MOST], int *n_parts)
         }
         if (*n_parts == PARTS_MOST)
             return false;
-        Part *part = &parts[(*n_parts)++];
+        IntervalPart *part = &parts[(*n_parts)++];
         if (is_number) {
             if (!scan_number(r, part))
                 return false;
             continue;
         }
-        *part = (Part){ PART_WORD, r->at, r->at };
+        *part = (IntervalPart){ PART_WORD, r->at, r->at };
         while (r->at < r->end && is_letter(*r->at))
             r->at++;
         part->end = r->at;
@@ -545,7 +545,7 @@ static bool scan_parts(Reader *r, Part parts[PARTS_MOST], int *n_parts)
 }
 
 // [+-]h:m[:s[.f]], or m:s.f; a field that is left out is 0.  OUT_OF_RANGE: more than 59 minutes.
-static bool read_clock(const Part *part, Span *span, bool *out_of_range)
+static bool read_clock(const IntervalPart *part, Span *span, bool *out_of_range)
 {
     Reader     r = { part->start, part->end };
     const bool is_negative = *r.at == '-';
@@ -576,7 +576,7 @@ static bool read_clock(const Part *part, Span *span, bool *out_of_range)
 }
 
 // A number of UNIT, or 1-2: years and months.
-static bool read_number(const Part *part, const IntervalUnit *unit, Span *span, bool *out_of_range)
+static bool read_number(const IntervalPart *part, const IntervalUnit *unit, Span *span, bool *out_of_range)
 {
     Reader r = { part->start, part->end };
     Amount amount;
@@ -599,7 +599,7 @@ static bool read_number(const Part *part, const IntervalUnit *unit, Span *span, 
 }
 
 // What a part gives, one bit for each kind: each comes once.  A time of day is hours, minutes and seconds.
-static u64 bits_of(const Part *part, const IntervalUnit *unit)
+static u64 bits_of(const IntervalPart *part, const IntervalUnit *unit)
 {
     enum { SECONDS = 61, MINUTES = 62, HOURS = 63 };
     const bool is_clock = part->kind == PART_CLOCK;
@@ -622,7 +622,7 @@ static u64 bits_of(const Part *part, const IntervalUnit *unit)
 static bool take_parts(Reader *r, Span *span, bool *out_of_range)
 {
     static const IntervalUnit second = { "second", 0, 0, SECOND }, day = { "day", 0, 1, 0 };
-    Part                parts[PARTS_MOST];
+    IntervalPart        parts[PARTS_MOST];
     int                 n_parts;
     u64                 seen = 0;
     bool                is_ago = false;
@@ -630,7 +630,7 @@ static bool take_parts(Reader *r, Span *span, bool *out_of_range)
     if (!scan_parts(r, parts, &n_parts))
         return false;
     for (int i = n_parts - 1; i >= 0; i--) {
-        const Part *part = &parts[i];
+        const IntervalPart *part = &parts[i];
         if (part->kind == PART_WORD) {
             Reader word = { part->start, part->end };
             const bool is_before = take_word(&word, "ago") && word.at == word.end;
