@@ -147,7 +147,7 @@ static bool is_between_words(const Repl *repl)
 }
 
 // Runs what the line completes.  A command in the middle of a statement is run, and the statement goes on after it.
-// "quit" and "exit" are what people type who do not know a shell yet.
+// People who do not know a shell yet type "help", "quit" and "exit".
 static bool take(Repl *repl, const char *line, size_t length)
 {
     bool is_inside = script_is_inside(&repl->script);
@@ -155,6 +155,8 @@ static bool take(Repl *repl, const char *line, size_t length)
         return script_feed(&repl->script, line, length);
     if (!is_inside && (!strcmp(line, "quit\n") || !strcmp(line, "exit\n")))
         return false;
+    if (!is_inside && !strcmp(line, "help\n"))
+        return script_feed(&repl->script, "\\?\n", 3);
     if (is_inside && line[strspn(line, " \t")] == '\\' && is_between_words(repl)) {
         script_run_command(repl->shell, line + strspn(line, " \t"));
         return !repl->shell->wants_exit;
