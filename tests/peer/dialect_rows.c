@@ -112,12 +112,25 @@ static bool is_negative_zero(const char *text)
     return text[0] == '-' && text[1] == '0' && !isalnum((unsigned char)text[2]) && text[2] != '.' && text[2] != '-';
 }
 
+static int compare_texts(const void *left, const void *right, void *n_columns)
+{
+    char *const *a = left, *const *b = right;
+    for (int c = 0; c < *(int *)n_columns; c++) {
+        const int order = !a[c] || !b[c] ? !a[c] - !b[c] : strcmp(a[c], b[c]);
+        if (order)
+            return order;
+    }
+    return 0;
+}
+
+// As text '-0' has another place in the order than '0', so rows that lost one are put in an order of their own.
 static void drop_signs_of_zero(Rows *rows)
 {
     for (size_t i = 0; i < rows->n_cells; i++)
         for (char *c = rows->cells[i]; c && *c; c++)
             if (is_negative_zero(c))
                 memmove(c, c + 1, strlen(c));
+    qsort_r(rows->cells, rows->n_rows, (size_t)rows->n_columns * sizeof *rows->cells, compare_texts, &rows->n_columns);
 }
 
 bool set_aside_zeros(const Statement *statement, const char *sql, Rows *ours, Rows *theirs)
