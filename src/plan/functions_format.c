@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define EVAL(name)                                                                                  \
     static weft_status name(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
@@ -85,13 +86,34 @@ static weft_status refuse_pattern(const Expr *call, const FormatPattern *pattern
 
 // ---- to_char of a timestamp -----------------------------------------------------------------------------------------
 
-typedef struct FormatMoment { Calendar c; i64 days; int hour, minute, second; i64 micros; } FormatMoment;
+// is_span: of an interval, whose parts may be negative and as long as they like; days are all of it then, by months of
+// 30 days.
+typedef struct FormatMoment {
+    Calendar c;
+    i64      days, hour;
+    int      minute, second;
+    i64      micros;
+    bool     is_span;
+} FormatMoment;
+
+static void set_clock(FormatMoment *m)
+{
+    m->hour = m->c.micros / HOUR_MICROS, m->minute = (int)(m->c.micros / MINUTE_MICROS % 60);
+    m->second = (int)(m->c.micros / SECOND_MICROS % 60), m->micros = m->c.micros % SECOND_MICROS;
+}
 
 static FormatMoment moment_of(i64 micros)
 {
     FormatMoment m = { .c = calendar_of(micros), .days = days_of_micros(micros) };
-    m.hour = (int)(m.c.micros / HOUR_MICROS), m.minute = (int)(m.c.micros / MINUTE_MICROS % 60);
-    m.second = (int)(m.c.micros / SECOND_MICROS % 60), m.micros = m.c.micros % SECOND_MICROS;
+    set_clock(&m);
+    return m;
+}
+
+static FormatMoment moment_of_span(i32 months, i32 days, i64 micros)
+{
+    FormatMoment m = { .c = { months / 12, months % 12, days, micros }, .days = (i64)months * 30 + days,
+                       .is_span = true };
+    set_clock(&m);
     return m;
 }
 
@@ -109,7 +131,6 @@ static void iso_week(const FormatMoment *m, int *year, int *week)
 static i64 number_of(const FormatMoment *m, FormatField field, int *width)
 {
     int       year, week;
-    const int twelve = m->hour % 12 ? m->hour % 12 : 12;
     *width = 2;
     iso_week(m, &year, &week);
     switch (field) {
@@ -126,7 +147,7 @@ static i64 number_of(const FormatMoment *m, FormatField field, int *width)
         case F_D:    *width = 1; return weekday(m) + 1;
         case F_ID:   *width = 1; return weekday(m) ? weekday(m) : 7;
         case F_HH24: return m->hour;
-        case F_HH12: return twelve;
+        case F_HH12: return m->hour % 12 ? m->hour % 12 : 12;
         case F_MI:   return m->minute;
         case F_SSSS: *width = 1; return m->c.micros / SECOND_MICROS;
         case F_SS:   return m->second;
@@ -140,6 +161,35 @@ static i64 number_of(const FormatMoment *m, FormatField field, int *width)
         case F_J:    *width = 1; return m->days + 2440588;
         default:     return -1;
     }
+}
+
+// A minus makes these a digit longer; false: an interval has no such field.
+static bool number_of_span(const FormatMoment *m, FormatField field, int *width, i64 *number)
+{
+    *width = 2;
+    switch (field) {
+        case F_YYYY: *width = 4, *number = m->c.year; break;
+        case F_YYY:  *width = 3, *number = m->c.year % 1000; break;
+        case F_YY:   *number = m->c.year % 100; break;
+        case F_CC:   *number = m->c.year / 100; break;
+        case F_MM:   *number = m->c.month; break;
+        case F_HH24: *number = m->hour; break;
+        case F_HH12: *number = m->hour % 12 ? m->hour % 12 : 12; break;
+        case F_MI:   *number = m->minute; break;
+        case F_SS:   *number = m->second; break;
+        case F_Y:    *width = 1, *number = m->c.year % 10; return true;
+        case F_DDD:  *width = 3, *number = m->days; return true;
+        case F_DD:   *number = m->c.day; return true;
+        case F_WW:   *number = (m->days - 1) / 7 + 1; return true;
+        case F_W:    *width = 1, *number = (m->c.day - 1) / 7 + 1; return true;
+        case F_Q:    *width = 1, *number = (m->c.month - 1) / 3 + 1; return true;
+        case F_MS:   *width = 3, *number = m->micros / 1000; return true;
+        case F_US:   *width = 6, *number = m->micros; return true;
+        case F_SSSS: *width = 1, *number = m->c.micros / SECOND_MICROS; return true;
+        default:     return false;
+    }
+    *width += *number < 0;
+    return true;
 }
 
 // In the case of the pattern's first two letters; padded to nine, unless it is short.
@@ -157,17 +207,17 @@ static void add_name(Text *out, const char *name, const char *pattern, size_t le
 
 static bool add_words(Text *out, const FormatMoment *m, FormatField field, const char *pattern, bool fills)
 {
-    const bool  is_small = lower(pattern[0]) == pattern[0];
+    const bool is_small = lower(pattern[0]) == pattern[0], is_morning = m->hour % 24 < 12;
     switch (field) {
         case F_MONTH: add_name(out, month_names[m->c.month - 1], pattern, 9, fills); return true;
         case F_MON:   add_name(out, month_names[m->c.month - 1], pattern, 3, false); return true;
         case F_DAY:   add_name(out, day_names[weekday(m)], pattern, 9, fills); return true;
         case F_DY:    add_name(out, day_names[weekday(m)], pattern, 3, false); return true;
         case F_AM:
-            text_add(out, "%s", m->hour < 12 ? (is_small ? "am" : "AM") : is_small ? "pm" : "PM");
+            text_add(out, "%s", is_morning ? (is_small ? "am" : "AM") : is_small ? "pm" : "PM");
             return true;
         case F_A_M:
-            text_add(out, "%s", m->hour < 12 ? (is_small ? "a.m." : "A.M.") : is_small ? "p.m." : "P.M.");
+            text_add(out, "%s", is_morning ? (is_small ? "a.m." : "A.M.") : is_small ? "p.m." : "P.M.");
             return true;
         default: return false;
     }
@@ -175,8 +225,8 @@ static bool add_words(Text *out, const FormatMoment *m, FormatField field, const
 
 static void add_ordinal(Text *out, i64 number, bool is_upper)
 {
-    const i64   last = number % 10;
-    const bool  is_teen = number / 10 % 10 == 1;
+    const i64   last = llabs(number % 10);
+    const bool  is_teen = llabs(number / 10 % 10) == 1;
     const char *ending = is_teen ? "th" : last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
     for (int i = 0; i < 2; i++) {
         const char c = is_upper ? upper(ending[i]) : ending[i];
@@ -200,6 +250,41 @@ static void add_literal(Text *out, Chars *format)
     if (format->at < format->end) format->at++;
 }
 
+static weft_status not_of_span(const Expr *call, const FormatPattern *pattern, Error *err)
+{
+    static const FormatField tied[] = { F_MONTH, F_MON, F_DAY, F_DY, F_D, F_ID };
+    bool is_tied = false;
+    for (int i = 0; i < COUNT_OF(tied); i++) is_tied |= tied[i] == pattern->field;
+    if (!is_tied) return refuse_pattern(call, pattern, err);
+    fail(err, WEFT_BAD_DATETIME, call->at, "invalid format specification for an interval value");
+    error_hint(err, "Intervals are not tied to specific calendar dates, as \"%s\" is.", pattern->text);
+    return WEFT_BAD_DATETIME;
+}
+
+// Nothing for the quarter of an interval without months.
+static weft_status add_pattern(const Expr *call, const FormatMoment *m, const FormatPattern *pattern, bool fills,
+                               Chars *format, Text *out, Error *err)
+{
+    int         width;
+    i64         number;
+    const char *start = format->at;
+    if (pattern->field == F_REFUSED) return refuse_pattern(call, pattern, err);
+    format->at += strlen(pattern->text);
+    if (m->is_span && pattern->field == F_Q && !m->c.month) return WEFT_OK;
+    const bool is_half = pattern->field == F_AM || pattern->field == F_A_M;
+    if (m->is_span && !is_half) {
+        if (!number_of_span(m, pattern->field, &width, &number)) return not_of_span(call, pattern, err);
+    } else {
+        if (add_words(out, m, pattern->field, start, fills)) return WEFT_OK;
+        number = number_of(m, pattern->field, &width);
+    }
+    text_add(out, "%0*lld", fills ? width : 1, (long long)number);
+    if (!begins(*format, "TH")) return WEFT_OK;
+    add_ordinal(out, number, *format->at == 'T');
+    format->at += 2;
+    return WEFT_OK;
+}
+
 static weft_status format_moment(const Expr *call, const FormatMoment *m, Chars format, Text *out, Error *err)
 {
     while (format.at < format.end) {
@@ -210,28 +295,39 @@ static weft_status format_moment(const Expr *call, const FormatMoment *m, Chars 
             if (format.at < format.end) add_literal(out, &format);
             continue;
         }
-        if (pattern->field == F_REFUSED) return refuse_pattern(call, pattern, err);
-        const char *start = format.at;
-        format.at += strlen(pattern->text);
-        if (add_words(out, m, pattern->field, start, fills)) continue;
-        int       width;
-        const i64 number = number_of(m, pattern->field, &width);
-        text_add(out, "%0*lld", fills ? width : 1, (long long)number);
-        if (!begins(format, "TH")) continue;
-        add_ordinal(out, number, *format.at == 'T');
-        format.at += 2;
+        TRY(add_pattern(call, m, pattern, fills, &format, out, err));
     }
     return WEFT_OK;
 }
 
-EVAL(eval_char_of_time)
+static weft_status char_of(Arena *arena, const Expr *call, const FormatMoment *m, const Value *args, Value *value,
+                           Error *err)
 {
     Text              out = { 0 };
-    const FormatMoment      m = moment_of((i64)args[0].i);
-    const weft_status status = format_moment(call, &m, chars_of(&args[1]), &out, err);
+    const weft_status status = format_moment(call, m, chars_of(&args[1]), &out, err);
     if (!status) return keep_text(arena, call, &out, value, err);
     text_free(&out);
     return status;
+}
+
+EVAL(eval_char_of_stamp)
+{
+    const FormatMoment m = moment_of((i64)args[0].i);
+    return char_of(arena, call, &m, args, value, err);
+}
+
+EVAL(eval_char_of_interval)
+{
+    const FormatMoment m =
+        moment_of_span(args[0].interval.months, args[0].interval.days, args[0].interval.micros);
+    return char_of(arena, call, &m, args, value, err);
+}
+
+// As of the interval that a time becomes.
+EVAL(eval_char_of_time)
+{
+    const FormatMoment m = moment_of_span(0, 0, (i64)args[0].i);
+    return char_of(arena, call, &m, args, value, err);
 }
 
 // ---- to_char of a number --------------------------------------------------------------------------------------------
@@ -644,7 +740,13 @@ static const Function functions[] = {
       .eval_in = eval_char_of_number, .can_fail = true },
     { .names = { "to_char" }, .usage = "to_char(timestamp, pattern)", .gives = "text",
       .about = "by a pattern such as YYYY-MM-DD HH24:MI:SS", .n_args = 2, .args = { ARG_TIMESTAMP, ARG_TEXT },
-      .types = function_gives_text, .eval_in = eval_char_of_time, .can_fail = true },
+      .types = function_gives_text, .eval_in = eval_char_of_stamp, .can_fail = true },
+    { .names = { "to_char" }, .usage = "to_char(interval, pattern)", .gives = "text",
+      .about = "also of a time, by a pattern such as HH24:MI:SS; hours beyond 24 stay hours", .n_args = 2,
+      .args = { ARG_INTERVAL, ARG_TEXT }, .types = function_gives_text, .eval_in = eval_char_of_interval,
+      .can_fail = true },
+    { .names = { "to_char" }, .n_args = 2, .args = { ARG_TIME, ARG_TEXT }, .types = function_gives_text,
+      .eval_in = eval_char_of_time, .can_fail = true },
     { .names = { "to_date" }, .usage = "to_date(text, pattern)", .gives = "date", .about = "what the text says",
       .n_args = 2, .args = { ARG_TEXT, ARG_TEXT }, .types = give_date, .eval_in = eval_to_date, .can_fail = true },
     { .names = { "to_timestamp" }, .usage = "to_timestamp(text, pattern)", .gives = "timestamptz",
