@@ -85,6 +85,7 @@ char *dialect_difference(const Statement *statement, Rows *ours, Rows *theirs);
 // Takes away from both answers what is open (explained.def); false: the statement has nothing of that kind.
 typedef bool SetAside(const Statement *statement, const char *sql, Rows *ours, Rows *theirs);
 SetAside set_aside_zeros;              // the sign of zeros that min and max choose among
+SetAside set_aside_remainders;         // of covariances that are 0
 SetAside set_aside_digits;             // of quotients, behind the 16th behind the point
 
 // ---- queries in expressions ---------------------------------------------------------------------------------------
