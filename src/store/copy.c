@@ -61,6 +61,7 @@ typedef struct CopyRun {
     CopyStream      *input;            // NULL: lines are copied
     size_t       n_taken;              // bytes of these that are in blocks
     CopyReturns  returns;
+    size_t       n_before_mix;         // once it is mixed: bytes carried over before the line end that does not fit
     i64          bad_line;             // of the lines that are being read, where their line end is another; -1: none
     bool         is_at_end;
     int          n_fields;
@@ -174,21 +175,37 @@ static size_t count_newlines(const char *bytes, size_t length)
     return n;
 }
 
+// At AT is a line end of another kind than the first.  The lines before it come first, whatever the size of blocks, so
+// that errors in them are found.
+static weft_status end_before_mix(CopyRun *copy, const char *bytes, size_t at, size_t *end, Error *err)
+{
+    LineScan scan = { 0 };
+    copy_scan_lines(&scan, copy->options, bytes, at);
+    *end = scan.end;
+    copy->n_before_mix = at - scan.end;
+    if (scan.end > 0)
+        return WEFT_OK;
+    copy->bad_line = (i64)count_newlines(bytes, at);
+    return copy_returns_fail(copy->options, err);
+}
+
 // Reads until there is a line end with something behind it, so that it is always known which block is the last.
 static weft_status read_lines(CopyRun *copy, CopySpace *space, size_t *length, size_t *end, Error *err)
 {
     LineScan scan = { 0 };
     size_t n_seen = *length = copy->n_carried;
+    if (copy->returns.is_mixed) {
+        copy->bad_line = (i64)count_newlines(space->bytes, copy->n_before_mix);
+        return copy_returns_fail(copy->options, err);
+    }
     for (;;) {
         size_t n_read;
         size_t n_free = space->capacity - BLOCK_PADDING - *length;
         TRY(read_more(copy, space->bytes + *length, n_free, &n_read, err));
         *end = *length += n_read;
-        const weft_status status = copy_returns_mend(&copy->returns, copy->options, space->bytes, *length,
-                                                     copy->is_at_end, &n_seen, err);
-        if (status)
-            copy->bad_line = (i64)count_newlines(space->bytes, n_seen);
-        TRY(status);
+        copy_returns_mend(&copy->returns, copy->options, space->bytes, *length, copy->is_at_end, &n_seen);
+        if (copy->returns.is_mixed)
+            return end_before_mix(copy, space->bytes, n_seen, end, err);
         if (copy->is_at_end)
             return WEFT_OK;
         copy_scan_lines(&scan, copy->options, space->bytes, *length - 1);
@@ -273,21 +290,21 @@ static weft_status read_block(CopyRun *copy, CopySpace *space, CopyBlock *block,
 {
     ASSERT(mutex_is_held(&copy->mutex));
     *block = (CopyBlock){ .sequence = (u64)copy->n_blocks };
-    if (copy->is_at_end)
+    if (copy->is_at_end && !copy->returns.is_mixed)
         return WEFT_OK;
     if (copy->lines)
         return take_lines(copy, block, err);
     TRY(copy_space_reserve(space, block_capacity(copy), copy->budget, err));
     if (copy->n_carried > 0)
         memcpy(space->bytes, copy->carry.bytes, copy->n_carried);
-    size_t length, end;
+    size_t length, end = 0;
     TRY(read_lines(copy, space, &length, &end, err));
     TRY(carry_over(copy, space->bytes + end, length - end, err));
     if (copy->is_at_end && !is_line_end(copy->options, space->bytes, end))
         space->bytes[end++] = '\n';                         // the last line may lack it
     block->bytes = space->bytes;
     block->length = end;
-    block->is_last = copy->is_at_end;
+    block->is_last = copy->is_at_end && !copy->returns.is_mixed;
     if (block->sequence == 0)
         skip_mark(block);
     return WEFT_OK;

@@ -44,14 +44,16 @@ void copy_scan_lines(LineScan *scan, const CopyOptions *options, const char *byt
 typedef struct CopyReturns {
     bool is_found;                     // its first line ends so
     bool is_over;                      // it does not: there is nothing to do
+    bool is_mixed;                     // another line end was met, which is an error once all lines before it were read
     bool is_inside, is_escaped;        // csv: in quotes; csv and text: behind an escape
 } CopyReturns;
 
 // Makes new lines of the line ends among the bytes from *N_SEEN on, which becomes LENGTH; or a byte less where the next
-// byte has to tell what kind they are.  Until they are known, BYTES is the begin of the file.  WEFT_BAD_COPY: another
-// line end, at *N_SEEN.
-weft_status copy_returns_mend(CopyReturns *state, const CopyOptions *options, char *bytes, size_t length, bool is_end,
-                              size_t *n_seen, Error *err);
+// byte has to tell what kind they are.  Until they are known, BYTES is the begin of the file.  Where another line end
+// is met, *N_SEEN stays at it.
+void copy_returns_mend(CopyReturns *state, const CopyOptions *options, char *bytes, size_t length, bool is_end,
+                       size_t *n_seen);
+weft_status copy_returns_fail(const CopyOptions *options, Error *err);         // for what is mixed
 
 // What a worker has of memory, for the next that needs it: large memory is expensive to get, clear and give back.
 typedef struct CopyMemory { CopySpace ends, row_ends, values; } CopyMemory;

@@ -99,10 +99,12 @@ static weft_status keep_bytes(LiveReader *reader, const char *bytes, size_t leng
         reader->since_ms = time_now_ms();
     reader->n_bytes = needed;
     const size_t n_before = reader->n_seen;
-    const weft_status status = copy_returns_mend(&reader->returns, reader->options, reader->waiting.bytes, needed,
-                                                 length == 0, &reader->n_seen, &reader->error);
-    if (status)
+    weft_status status = WEFT_OK;
+    copy_returns_mend(&reader->returns, reader->options, reader->waiting.bytes, needed, length == 0, &reader->n_seen);
+    if (reader->returns.is_mixed) {
         reader->n_bytes = reader->n_seen;                   // the line with another end is not of the last commit
+        status = copy_returns_fail(reader->options, &reader->error);
+    }
     reader->n_newlines += count_newlines(reader->waiting.bytes + n_before, reader->n_seen - n_before);
     return status;
 }

@@ -49,13 +49,13 @@ static bool is_text(const char *bytes, size_t length)
 static void decide(CopyReturns *state, const CopyOptions *options, char *bytes, size_t length, size_t at)
 {
     const bool is_alone = at + 1 == length || bytes[at + 1] != '\n';
-    state->is_found = bytes[at] == '\r' && is_alone && is_text(bytes, length);
+    state->is_found = bytes[at] == '\r' && is_alone && is_text(bytes, at);
     state->is_over = !state->is_found;
     if (state->is_found)
         keep_returns(options, bytes, at);
 }
 
-static weft_status fail_mixed(const CopyOptions *options, Error *err)
+weft_status copy_returns_fail(const CopyOptions *options, Error *err)
 {
     fail(err, WEFT_BAD_COPY, -1, "%s newline found in data", options->csv ? "unquoted" : "literal");
     error_hint(err, "The first line ends in a carriage return alone, so every line has to%s.",
@@ -65,10 +65,10 @@ static weft_status fail_mixed(const CopyOptions *options, Error *err)
     return err->status;
 }
 
-weft_status copy_returns_mend(CopyReturns *state, const CopyOptions *options, char *bytes, size_t length, bool is_end,
-                              size_t *n_seen, Error *err)
+void copy_returns_mend(CopyReturns *state, const CopyOptions *options, char *bytes, size_t length, bool is_end,
+                       size_t *n_seen)
 {
-    for (size_t at = *n_seen; at < length && !state->is_over; at++) {
+    for (size_t at = *n_seen; at < length && !state->is_over && !state->is_mixed; at++) {
         *n_seen = at;
         if (is_data(state, options, bytes[at])) {
             if (state->is_found)
@@ -78,14 +78,13 @@ weft_status copy_returns_mend(CopyReturns *state, const CopyOptions *options, ch
         if (bytes[at] != '\r' && bytes[at] != '\n')
             continue;
         if (!state->is_found && bytes[at] == '\r' && at + 1 == length && !is_end)
-            return WEFT_OK;                                 // the next byte tells
+            return;                                         // the next byte tells
         if (!state->is_found)
             decide(state, options, bytes, length, at);
-        if (state->is_found && bytes[at] == '\n')
-            return fail_mixed(options, err);
+        state->is_mixed = state->is_found && bytes[at] == '\n';
         if (state->is_found)
             bytes[at] = '\n';
     }
-    *n_seen = length;
-    return WEFT_OK;
+    if (!state->is_mixed)
+        *n_seen = length;
 }

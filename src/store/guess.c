@@ -192,14 +192,13 @@ static weft_status read_sample(Arena *arena, const char *path, const CopyOptions
 {
     CopyStream *stream;
     CopyReturns returns = { 0 };
-    Error       ignored = { 0 };
     size_t      n_seen = 0;
     TRY(stream_open_read(path, -1, cancel, &stream, err));
     weft_status status = read_beginning(arena, stream, sample, err);
     stream_close(stream);
     TRY(status);
     // A mix of line ends is COPY's to report.
-    (void)copy_returns_mend(&returns, options, sample->bytes, sample->length, sample->is_all, &n_seen, &ignored);
+    copy_returns_mend(&returns, options, sample->bytes, sample->length, sample->is_all, &n_seen);
     if (sample->length >= 3 && memcmp(sample->bytes, "\xEF\xBB\xBF", 3) == 0)
         sample->bytes += 3, sample->length -= 3;
     if (sample->is_all && sample->length && sample->bytes[sample->length - 1] != '\n')
