@@ -38,7 +38,7 @@ static weft_status call2(const Call *call, const char *hidden, Expr *a, Expr *b,
 
 bool time_common(Type a, Type b, Type *common)
 {
-    const Type wider = a.kind == TYPE_TIMESTAMPTZ || b.kind == TYPE_DATE ? a : b;
+    const Type wider = a.kind == TYPE_TIMESTAMPTZ || a.kind == TYPE_INTERVAL || b.kind == TYPE_DATE ? a : b;
     *common = wider.kind == TYPE_DATE ? (a.kind == TYPE_DATE ? b : a) : wider;
     if (a.kind == b.kind) return true;
     return time_can_cast(a.kind, common->kind, true) && time_can_cast(b.kind, common->kind, true);
@@ -114,10 +114,10 @@ static weft_status subtract(Call *call, Expr *a, Expr *b)
 
 static weft_status scale_interval(Call *call, Expr *interval, Expr *factor)
 {
+    if (!type_is_number(factor->type) && !expr_is_untyped(factor)) return WEFT_UNDEFINED_FUNCTION;
+    TRY(as_kind(call, interval, TYPE(INTERVAL), &interval));
     return call2(call, call->op == OP_MUL ? "interval_mul" : "interval_div", interval, factor, &call->result);
 }
-
-static bool is_number_or_literal(const Expr *expr) { return type_is_number(expr->type) || expr_is_untyped(expr); }
 
 // WEFT_UNDEFINED_FUNCTION without an error: there is no such operator.
 static weft_status type_sum(Call *call, Expr *a, Expr *b)
@@ -129,26 +129,34 @@ static weft_status type_sum(Call *call, Expr *a, Expr *b)
     if (is_kind(a, TYPE_INTERVAL) && is_moment(b->type) && is_add) return shift(call, b, a);
     if (is_kind(a, TYPE_DATE) && is_kind(b, TYPE_TIME) && is_add) return add_date_and_time(call, a, b);
     if (is_kind(a, TYPE_TIME) && is_kind(b, TYPE_DATE) && is_add) return add_date_and_time(call, b, a);
-    if (is_stamp(a) && is_kind(b, TYPE_TIME)) {
+    const bool takes_interval = is_dated(a) || (is_kind(a, TYPE_INTERVAL) && !is_add);
+    if (is_kind(b, TYPE_TIME) && takes_interval) {
         TRY(as_kind(call, b, TYPE(INTERVAL), &b));
-        return shift(call, a, b);
+        return type_sum(call, a, b);
     }
+    if (is_kind(a, TYPE_TIME) && is_stamp(b) && is_add) return type_sum(call, b, a);
     const bool are_dated = is_dated(a) && is_dated(b) && !(is_kind(a, TYPE_DATE) && is_kind(b, TYPE_DATE));
     if (!is_add && (are_dated || (is_kind(a, TYPE_TIME) && is_kind(b, TYPE_TIME)))) return subtract(call, a, b);
     return WEFT_UNDEFINED_FUNCTION;
 }
 
+// A time is scaled as the interval that it becomes.
 weft_status type_time_call(Call *call)
 {
     Expr *a = call->args[0], *b = call->args[1];
     if (call->op == OP_ADD || call->op == OP_SUB) return type_sum(call, a, b);
-    if (call->op == OP_MUL && is_kind(a, TYPE_INTERVAL) && is_number_or_literal(b)) return scale_interval(call, a, b);
-    if (call->op == OP_MUL && is_kind(b, TYPE_INTERVAL) && is_number_or_literal(a)) return scale_interval(call, b, a);
-    if (call->op == OP_DIV && is_kind(a, TYPE_INTERVAL) && is_number_or_literal(b)) return scale_interval(call, a, b);
-    return WEFT_UNDEFINED_FUNCTION;
+    const bool is_left = is_kind(a, TYPE_INTERVAL) || is_kind(a, TYPE_TIME);
+    const bool is_right = is_kind(b, TYPE_INTERVAL) || is_kind(b, TYPE_TIME);
+    if (call->op == OP_MUL && !is_left && is_right) return scale_interval(call, b, a);
+    return is_left && (call->op == OP_MUL || call->op == OP_DIV) ? scale_interval(call, a, b) : WEFT_UNDEFINED_FUNCTION;
 }
 
-weft_status type_interval_sign(Call *call) { return negated(call, call->args[0], &call->result); }
+weft_status type_interval_sign(Call *call)
+{
+    Expr *interval;
+    TRY(as_kind(call, call->args[0], TYPE(INTERVAL), &interval));
+    return negated(call, interval, &call->result);
+}
 
 // ---- comparison ----------------------------------------------------------------------------------------------------
 
@@ -220,6 +228,12 @@ static bool is_stored(const Expr *expr)
     return expr->kind == EXPR_CALL && expr->op == function_find_hidden("interval_of_number");
 }
 
+// Of a time of day, which kernels know.
+static bool is_of_time(const Expr *expr)
+{
+    return expr->kind == EXPR_CALL && expr->op == function_find_hidden("time_interval");
+}
+
 weft_status interval_as_number(Arena *arena, Expr *interval, int at, Expr **out, Error *err)
 {
     *out = is_stored(interval) ? interval->args[0] : NULL;
@@ -238,10 +252,11 @@ weft_status interval_as_length(Arena *arena, Expr *interval, int at, Expr **out,
     if (is_stored(interval))
         return make2(arena, OP_ADD, TYPE(BIGINT), expr_high_word(arena, interval->args[0]), zero, at, out, err);
     if (is_difference(interval)) return time_difference(arena, interval, at, out, err);
+    if (is_of_time(interval)) return time_call(arena, "micros", interval->args, 1, at, out, err);
     return time_call(arena, "interval_length", &interval, 1, at, out, err);
 }
 
-// Kernels know the length of a stored interval.
+// Kernels know the length of a stored interval, and of a time.
 static weft_status compare_lengths(Call *call)
 {
     Expr *args[2];
@@ -252,7 +267,8 @@ static weft_status compare_lengths(Call *call)
 
 static weft_status compare_intervals(Call *call)
 {
-    if (is_stored(call->args[0]) || is_stored(call->args[1])) return compare_lengths(call);
+    for (int side = 0; side < 2; side++)
+        if (is_stored(call->args[side]) || is_of_time(call->args[side])) return compare_lengths(call);
     for (int side = 0; side < 2; side++)
         if (is_value(call->args[side]) && is_difference(call->args[1 - side])) return compare_difference(call, side);
     return WEFT_OK;
@@ -272,5 +288,5 @@ weft_status type_time_comparison(Call *call)
         if (status != WEFT_UNDEFINED_FUNCTION) return status;
     }
     for (int i = 0; i < 2; i++) TRY(as_kind(call, call->args[i], common, &call->args[i]));
-    return WEFT_OK;
+    return common.kind == TYPE_INTERVAL ? compare_intervals(call) : WEFT_OK;
 }

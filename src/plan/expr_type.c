@@ -339,7 +339,7 @@ static weft_status settle_time_literal(Call *call)
         const Expr *other = call->args[1 - i];
         if (!expr_is_untyped(call->args[i]) || !is_time(other)) continue;
         if (call->op == OP_ADD && !is_kind(other, TYPE_DATE)) return coerce_arg(call, i, TYPE(INTERVAL));
-        if ((call->op == OP_MUL || call->op == OP_DIV) && is_kind(other, TYPE_INTERVAL))
+        if ((call->op == OP_MUL || call->op == OP_DIV) && (is_kind(other, TYPE_INTERVAL) || is_kind(other, TYPE_TIME)))
             return coerce_arg(call, i, TYPE(DOUBLE));
     }
     return WEFT_OK;
@@ -361,7 +361,7 @@ static weft_status type_sign(Call *call)
     Expr *arg = call->args[0];
     if (expr_is_untyped(arg)) TRY(coerce_arg(call, 0, TYPE(DOUBLE)));
     arg = call->args[0];
-    if (is_kind(arg, TYPE_INTERVAL)) return type_interval_sign(call);
+    if (is_kind(arg, TYPE_INTERVAL) || is_kind(arg, TYPE_TIME)) return type_interval_sign(call);
     call->type = arg->type;
     TRY(expr_refuse_long(arg, call->err));
     return type_is_number(arg->type) ? WEFT_OK : no_operator(call);
@@ -592,7 +592,8 @@ static void sort_consts(Call *call)
     call->n_args = n_kept;
 }
 
-// The type that IN compares in: the first argument's, or double when a float is among the constants.
+// The type that IN compares in: the first argument's, or double when a float is among the constants, or interval for
+// a time among intervals.
 static Type in_type(const Call *call)
 {
     Type type = call->args[0]->type;
@@ -601,6 +602,7 @@ static Type in_type(const Call *call)
         const Type other = call->args[i]->type;
         if (expr_is_untyped(call->args[0]) && other.kind != TYPE_NULL && type.kind == TYPE_TEXT) type = other;
         if (type_is_number(type) && is_double_value(call->args[i])) type = TYPE(DOUBLE);
+        if (type.kind == TYPE_TIME && other.kind == TYPE_INTERVAL) type = other;
     }
     return type.kind == TYPE_REAL ? TYPE(DOUBLE) : type;
 }
@@ -704,7 +706,10 @@ static weft_status common_type(const Unify *unify, Type *type)
         if (expr_is_untyped(&common)) common.type = arg->type;
         else if (type_is_number(arg->type) && type_is_number(common.type)) common.type = unified_number(&common, arg);
         else if (type_is_time(arg->type) && type_is_time(common.type)) {
-            if (!time_common(common.type, arg->type, &common.type)) return no_common_type(unify, common.type, arg);
+            const bool is_length = is_kind(arg, TYPE_INTERVAL);
+            if (is_length != is_kind(&common, TYPE_INTERVAL) ||
+                !time_common(common.type, arg->type, &common.type))
+                return no_common_type(unify, common.type, arg);
         }
         else if (!type_equal(arg->type, common.type)) return no_common_type(unify, common.type, arg);
     }

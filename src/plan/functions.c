@@ -86,7 +86,7 @@ static bool obeys(ArgRule rule, const Expr *arg, Type *type)
                    arg->type.kind == TYPE_TIMESTAMPTZ;
         case ARG_INTERVAL:
             *type = TYPE(INTERVAL);
-            return is_literal || arg->type.kind == TYPE_INTERVAL;
+            return is_literal || arg->type.kind == TYPE_INTERVAL || arg->type.kind == TYPE_TIME;
         case ARG_CONSTANT: return arg->kind == EXPR_CONST;
         case ARG_TEXT:
             *type = TYPE(TEXT);

@@ -56,7 +56,7 @@ typedef enum ArgRule {
     ARG_MOMENT,                        // a date, time or timestamp as it is: hidden functions alone
     ARG_TIME,
     ARG_TIMESTAMP,                     // what can become a timestamp, or a literal
-    ARG_INTERVAL,                      // an interval or a literal
+    ARG_INTERVAL,                      // an interval, a time or a literal
     ARG_CONSTANT,                      // a constant of any type; no formula sees it: hidden functions alone
     ARG_DIGITS                         // a constant integer that decides about the type; no formula sees it
 } ArgRule;

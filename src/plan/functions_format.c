@@ -323,13 +323,6 @@ EVAL(eval_char_of_interval)
     return char_of(arena, call, &m, args, value, err);
 }
 
-// As of the interval that a time becomes.
-EVAL(eval_char_of_time)
-{
-    const FormatMoment m = moment_of_span(0, 0, (i64)args[0].i);
-    return char_of(arena, call, &m, args, value, err);
-}
-
 // ---- to_char of a number --------------------------------------------------------------------------------------------
 
 typedef struct NumberFormat {
@@ -745,8 +738,6 @@ static const Function functions[] = {
       .about = "also of a time, by a pattern such as HH24:MI:SS; hours beyond 24 stay hours", .n_args = 2,
       .args = { ARG_INTERVAL, ARG_TEXT }, .types = function_gives_text, .eval_in = eval_char_of_interval,
       .can_fail = true },
-    { .names = { "to_char" }, .n_args = 2, .args = { ARG_TIME, ARG_TEXT }, .types = function_gives_text,
-      .eval_in = eval_char_of_time, .can_fail = true },
     { .names = { "to_date" }, .usage = "to_date(text, pattern)", .gives = "date", .about = "what the text says",
       .n_args = 2, .args = { ARG_TEXT, ARG_TEXT }, .types = give_date, .eval_in = eval_to_date, .can_fail = true },
     { .names = { "to_timestamp" }, .usage = "to_timestamp(text, pattern)", .gives = "timestamptz",

@@ -88,6 +88,7 @@ static weft_status unknown_operator(Binder *binder, const PgQuery__AExpr *expr)
 static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     const char *name = op_name(expr);
+    char        type[32];
     Expr       *arg;
     const bool is_form = bind_is_op_form(name, 1);
     if (!is_form && strcmp(name, "+") != 0 && strcmp(name, "-") != 0) return unknown_operator(binder, expr);
@@ -95,6 +96,9 @@ static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr 
     if (is_form) return bind_op_form(binder, name, &arg, 1, expr->location, out);
     TRY(bind_call(binder, OP_NEG, arg, NULL, expr->location, out));
     if (*name == '-') return WEFT_OK;
+    if (type_is_time(arg->type))
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, expr->location, "operator does not exist: + %s",
+                    type_name(arg->type, type));
     *out = arg;                                             // + checks the type and changes nothing
     return arg->type.kind == TYPE_NULL ? expr_coerce(binder->arena, arg, TYPE(DOUBLE), arg->at, out, binder->err)
                                        : WEFT_OK;
@@ -193,8 +197,8 @@ static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool
     Expr    *arg, *low, *high;
     TRY(bind_expr(binder, expr->lexpr, &arg));
     TRY(bind_expr(binder, bounds[0], &low));
-    TRY(bind_expr(binder, bounds[1], &high));
     TRY(bind_call(binder, above_op, arg, low, expr->location, &above));
+    TRY(bind_expr(binder, bounds[1], &high));                // the call above may have given $1 its type
     TRY(bind_call(binder, below_op, arg, high, expr->location, &below));
     bind_hole(binder, above_op, (const ParseNode *[]){ expr->lexpr, bounds[0] }, (Expr *[]){ arg, low }, &above);
     bind_hole(binder, below_op, (const ParseNode *[]){ expr->lexpr, bounds[1] }, (Expr *[]){ arg, high }, &below);

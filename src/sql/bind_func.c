@@ -123,6 +123,14 @@ static weft_status null_with(Binder *binder, Expr *arg, Expr *other, Expr **out)
     return expr_case(binder->arena, args, 3, arg->at, out, binder->err);
 }
 
+// The sum and the average of times are intervals.
+static weft_status sum_time(Binder *binder, const char *name, Expr **arg)
+{
+    const bool is_sum = strcmp(name, "sum") == 0 || strcmp(name, "avg") == 0;
+    if (!*arg || (*arg)->type.kind != TYPE_TIME || !is_sum) return WEFT_OK;
+    return expr_cast(binder->arena, *arg, TYPE(INTERVAL), (*arg)->at, arg, binder->err);
+}
+
 // A row counts where both arguments are not NULL, so either is NULL where the other is.
 weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const char *name, const Aggregate *aggregate,
                           AggKind *kind, Expr *args[2])
@@ -130,6 +138,7 @@ weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const c
     Expr *both[2];
     if (!aggregate->build_pair) {
         TRY(bind_agg_arg(binder, call, name, aggregate, kind, &args[0]));
+        TRY(sum_time(binder, name, &args[0]));
         return call->agg_filter ? bind_agg_filter(binder, call->agg_filter, kind, &args[0]) : WEFT_OK;
     }
     TRY(bind_pair(binder, call, name, aggregate, both));

@@ -168,6 +168,8 @@ static weft_status bind_ordered_args(Binder *binder, const PgQuery__FuncCall *ca
     *wanted = (OrderedSet){ .is_mode = ordered->is_mode };
     if (!ordered->is_mode) TRY(bind_share(binder, call->args[0], &ordered->share));
     TRY(bind_ordered_value(binder, call, wanted));
+    if (ordered->is_cont && wanted->value->type.kind == TYPE_TIME)
+        TRY(expr_cast(binder->arena, wanted->value, TYPE(INTERVAL), ordered->at, &wanted->value, binder->err));
     ordered->is_interval = wanted->value->type.kind == TYPE_INTERVAL;
     return WEFT_OK;
 }

@@ -249,7 +249,7 @@ static weft_status bind_date_trunc(Binder *binder, Expr **args, int n_args, int 
     TRY(literal_word(binder, args[0], "field", word));
     const char *field = field_name(word);
     Expr       *arg = args[1];
-    if (is_kind(arg, TYPE_INTERVAL)) return refuse(binder, at, "date_trunc of an interval");
+    if (is_kind(arg, TYPE_INTERVAL) || is_kind(arg, TYPE_TIME)) return refuse(binder, at, "date_trunc of an interval");
     if (is_kind(arg, TYPE_DATE) || is_kind(arg, TYPE_NULL) || n_args == 3)
         TRY(cast_to(binder, arg, bind_zoned(binder), at, &arg));
     if (is_kind(arg, TYPE_TIMESTAMP)) return trunc_stamp(binder, field, arg, args[0]->at, at, out);
