@@ -110,6 +110,7 @@ static weft_status cast_const_now(Arena *arena, const Expr *arg, Type type, int 
     Value value;
     TRY(value_cast(arena, &arg->value, type, at, &value, err));
     *out = expr_const(arena, value, at);
+    if (arg->decides && type_is_time(type)) *arg->decides = type;
     return WEFT_OK;
 }
 

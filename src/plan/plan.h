@@ -87,6 +87,7 @@ struct Expr {
     int      depth, size;              // height, and nodes counted with repetition; 0 in a leaf made by hand
     bool     is_long;                  // a number of more than 38 digits (1e300), as a double: only where doubles are
                                        // meant (expr_refuse_long)
+    Type    *decides;                  // of an untyped $1: gets the type of a date or time that it is read as
     bool     is_declared;              // a column or a cast whose numeric(p,s) the user wrote (expr_is_declared)
 };
 

@@ -463,7 +463,8 @@ static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFu
     }
 }
 
-// A value that is known when the statement is bound, as a literal is.
+// A value that is known when the statement is bound, as a literal is.  Where it has no type, the first date or time
+// that it is read as is its type from then on: ts > $1 and ts < $1 + interval '1 day'.
 static weft_status bind_param(Binder *binder, const PgQuery__ParamRef *param, Expr **out)
 {
     const Names *names = binder->names;
@@ -471,6 +472,10 @@ static weft_status bind_param(Binder *binder, const PgQuery__ParamRef *param, Ex
         return fail(binder->err, WEFT_UNDEFINED_PARAMETER, param->location, "there is no parameter $%d", param->number);
     const Value *value = &names->params[param->number - 1];
     *out = expr_const(binder->arena, *value, param->location);
+    if (value->type.kind != TYPE_NULL || !binder->param_types) return WEFT_OK;
+    Type *type = &binder->param_types[param->number - 1];
+    if (type->kind != TYPE_NULL) return expr_cast(binder->arena, *out, *type, param->location, out, binder->err);
+    (*out)->decides = type;
     return WEFT_OK;
 }
 

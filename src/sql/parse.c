@@ -21,10 +21,18 @@ typedef struct BindJob {
     const TextShape *shape;            // NULL: no tree is kept
 } BindJob;
 
+static Type *untyped_params(Arena *arena, int n_params)
+{
+    Type *types = arena_array(arena, Type, n_params + 1);
+    for (int i = 0; i < n_params; i++) types[i] = TYPE(NULL);
+    return types;
+}
+
 static weft_status bind_tree(BindJob *job, const ParseTree *tree)
 {
     const PgQuery__ParseResult *result = tree_result(tree);
     Binder binder = { .arena = job->arena, .text = job->text, .names = job->names, .err = job->err,
+                      .param_types = untyped_params(job->arena, job->names->n_params),
                       .is_on_worker = job->is_on_worker };
     if (result->n_stmts > 1)
         return fail(job->err, WEFT_SYNTAX_ERROR, result->stmts[1]->stmt_location,

@@ -249,6 +249,7 @@ struct Binder {
     Arena       *arena;                // of the statement
     const char  *text;
     const Names *names;
+    Type        *param_types;          // what $1, $2, ... have been read as; TYPE_NULL: nothing yet
     Error       *err;
     Plan        *plan;                 // NULL: the statement has none (INSERT)
     Place        place;
