@@ -294,6 +294,17 @@ EVAL(eval_interval_to_time)
     return WEFT_OK;
 }
 
+// To multiples of so many months, or of microseconds; of a day, or of a month (0): without time, or without days too.
+EVAL(eval_interval_cut)
+{
+    const Value *a = &args[0];
+    const i32    by = (i32)args[1].i;
+    const i64    micros = (i64)args[2].i;
+    *value = interval_of(a->interval.months / by * by, micros ? a->interval.days : 0,
+                         micros && micros < DAY ? a->interval.micros / micros * micros : 0);
+    return WEFT_OK;
+}
+
 EVAL(eval_justify_hours)
 {
     const Value *a = &args[0];
@@ -491,6 +502,8 @@ static const Function functions[] = {
            .can_fail = true),
     HIDDEN("interval_of_number", 1, FROM(ARG_EXACT), .types = give_interval, .eval = eval_interval_of_number),
     HIDDEN("interval_length", 1, FROM(ARG_INTERVAL), .types = give_bigint, .eval = eval_interval_length),
+    HIDDEN("interval_cut", 3, .args = { ARG_INTERVAL, ARG_EXACT, ARG_EXACT }, .types = give_interval,
+           .eval = eval_interval_cut),
     HIDDEN("interval_to_time", 1, FROM(ARG_INTERVAL), .types = give_time, .eval = eval_interval_to_time),
 
     SHOWN("age", "age(timestamp, other)", "interval", "years, months, days and time between them, by the calendar", 2,

@@ -3,6 +3,7 @@
 // The grammar has already turned INT into pg_catalog.int4 and so on, so the names here are PostgreSQL's internal ones.
 
 #include "plan/functions.h"
+#include "plan/time.h"
 #include "sql/sql_int.h"
 
 enum { DECIMAL_MOST = 18, NUMERIC_MOST = 38 };               // digits: up to 18 take a word, up to 38 two
@@ -127,30 +128,57 @@ weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail 
 
 // ---- casts ----------------------------------------------------------------------------------------------------------
 
-// interval '90' day: the qualifier is a set of fields, of which the smallest gives a bare number its unit.
+typedef struct IntervalField { int bit; const char *unit; i64 micros; int months; } IntervalField;
+
+// The smallest first: it gives a bare number its unit, and what is finer is cut off.
+static const IntervalField interval_fields[] = {
+    { 1 << 12, "second", 1, 1 },        { 1 << 11, "minute", MINUTE_MICROS, 1 }, { 1 << 10, "hour", HOUR_MICROS, 1 },
+    { 1 << 3, "day", DAY_MICROS, 1 },   { 1 << 1, "month", 0, 1 },               { 1 << 2, "year", 0, 12 },
+};
+
+// '90' minute is '90 minute', '1 2' day to hour is '1 2 hour', and '2:03' minute to second is '0:2:03'.
+static const char *with_unit(Arena *arena, const char *text, const IntervalField *field, bool has_minutes)
+{
+    const size_t length = strlen(text);
+    size_t       end = length, start;
+    while (end && text[end - 1] == ' ') end--;
+    for (start = end; start && text[start - 1] != ' ';) start--;
+    const char  *last = text + start;
+    const size_t n = end - start, n_sign = n && (*last == '+' || *last == '-');
+    if (n && strspn(last, "+-.0123456789") >= n) return arena_printf(arena, "%s %s", text, field->unit);
+    const char *colon = memchr(last, ':', n);
+    const bool  is_pair = colon && strspn(last + n_sign, ":.0123456789") >= n - n_sign && !strchr(colon + 1, ':');
+    if (!is_pair || field->bit != interval_fields[0].bit || !has_minutes) return text;
+    return arena_printf(arena, "%.*s0:%s", (int)(start + n_sign), text, last + n_sign);
+}
+
+static weft_status cut_interval(Binder *binder, Expr *interval, const IntervalField *field, int at, Expr **out)
+{
+    Expr *args[3] = { interval, term_integer(binder, field->months, at),
+                      expr_const(binder->arena, (Value){ .type = TYPE(BIGINT), .i = field->micros }, at) };
+    *out = interval;
+    return field->micros == 1 ? WEFT_OK : time_call(binder->arena, "interval_cut", args, 3, at, out, binder->err);
+}
+
+// The qualifier (interval '90' day) is a set of fields.
 static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, int at, Expr **out)
 {
-    static const struct {
-        int bit;
-        const char *unit;
-    } fields[] = { { 1 << 3, " day" }, { 1 << 1, " month" }, { 1 << 2, " year" }, { 1 << 10, " hour" },
-                   { 1 << 11, " minute" }, { 1 << 12, " second" } };
     const PgQuery__TypeName *name = cast->type_name;
-    int mask = 0;
+    const IntervalField     *field = interval_fields;
+    int                      mask = 0;
     if (name->n_typmods > 1 || (name->n_typmods == 1 && !modifier(name, 0, &mask)))
         return refuse(binder, name->location, "a precision of intervals");
-    if (!mask || arg->kind != EXPR_CONST || arg->type.kind != TYPE_NULL || arg->value.is_null)
-        return expr_cast(binder->arena, arg, TYPE(INTERVAL), at, out, binder->err);
-    const char *digits = arg->value.text.bytes;
-    const bool  is_bare = strspn(digits, "+-.0123456789 ") == strlen(digits);
-    for (int i = 0; i < COUNT_OF(fields); i++) {
-        if (mask != fields[i].bit) continue;
-        Value value = { .type = TYPE(NULL) };
-        value.text.bytes = is_bare ? arena_printf(binder->arena, "%s%s", digits, fields[i].unit) : digits;
+    if (!mask) return expr_cast(binder->arena, arg, TYPE(INTERVAL), at, out, binder->err);
+    while (!(mask & field->bit) && field < interval_fields + COUNT_OF(interval_fields) - 1) field++;
+    if (arg->kind == EXPR_CONST && arg->type.kind == TYPE_NULL && !arg->value.is_null) {
+        const bool from_minutes = mask == (1 << 11 | 1 << 12);
+        Value      value = { .type = TYPE(NULL) };
+        value.text.bytes = with_unit(binder->arena, arg->value.text.bytes, field, from_minutes);
         value.text.length = (u32)strlen(value.text.bytes);
-        return expr_cast(binder->arena, expr_const(binder->arena, value, at), TYPE(INTERVAL), at, out, binder->err);
+        arg = expr_const(binder->arena, value, at);
     }
-    return refuse(binder, name->location, "this kind of interval");
+    TRY(expr_cast(binder->arena, arg, TYPE(INTERVAL), at, out, binder->err));
+    return cut_interval(binder, *out, field, at, out);
 }
 
 static weft_status call_by_name(Binder *binder, const char *name, Expr **args, int n_args, int at, Expr **out)
