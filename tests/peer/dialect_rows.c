@@ -152,7 +152,7 @@ bool set_aside_remainders(const Statement *statement, const char *sql, Rows *our
     Rows *const both[] = { ours, theirs };
     for (size_t i = 0; i < ours->n_cells + theirs->n_cells; i++) {
         char *cell = both[i >= ours->n_cells]->cells[i >= ours->n_cells ? i - ours->n_cells : i], *end;
-        if (cell && fabs(strtod(cell, &end)) < 1e-8 && end != cell && !*end)
+        if (cell && fabs(strtod(cell, &end)) < 1e-6 && end != cell && !*end)
             strcpy(cell, "0");
     }
     return true;
