@@ -5,7 +5,7 @@
 // below it has another type than text or all its fields are words.  JSON: names are keys, in order of first appearance.
 //
 // A column's type is the narrowest that holds all values seen: boolean (true, false), integer, bigint, double
-// precision, date, timestamp, else text.  Digits behind a leading zero are text.  Numbers with a point
+// precision, date, timestamp, time, uuid, else text.  Digits behind a leading zero are text.  Numbers with a point
 // are double precision: a decimal's scale would round what comes further down.
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum { SAMPLE_BYTES = 8 << 20, NAMES_LONG = NAME_BYTES_MAX, DOUBLE_DIGITS = 17 }
 
 typedef enum Looks {
     LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_NUMERIC, LOOKS_DATE,
-    LOOKS_TIMESTAMP, LOOKS_TEXT
+    LOOKS_TIMESTAMP, LOOKS_TIME, LOOKS_UUID, LOOKS_TEXT
 } Looks;
 
 static bool has_leading_zero(const char *bytes, size_t length)
@@ -58,9 +58,12 @@ static bool has_digit(const char *bytes, size_t length)
 }
 
 // 2026-01-31, 2026-01-31 10:20:30 and 2026-01-31T10:20:30.5, without a zone: with one it is text, and can be cast.  So
-// is 02/01/2026, since nothing says whether that is in January.
+// is 02/01/2026, since nothing says whether that is in January.  10:20:30 is a time; 10:20 may be minutes and seconds.
 static Looks looks_of_time(const char *bytes, size_t length)
 {
+    if (length >= 8 && length <= 15 && bytes[2] == ':' && bytes[5] == ':' &&
+        strspn(bytes, "0123456789:.") >= length)
+        return parses_as(TYPE(TIME), bytes, length) ? LOOKS_TIME : LOOKS_TEXT;
     if (length < 10 || bytes[4] != '-' || bytes[7] != '-')
         return LOOKS_TEXT;
     if (length == 10)
@@ -68,6 +71,12 @@ static Looks looks_of_time(const char *bytes, size_t length)
     const bool has_form = length >= 16 && length <= 26 && (bytes[10] == ' ' || bytes[10] == 'T') && bytes[13] == ':' &&
                           strspn(bytes + 11, "0123456789:.") >= length - 11;
     return has_form && parses_as(TYPE(TIMESTAMP), bytes, length) ? LOOKS_TIMESTAMP : LOOKS_TEXT;
+}
+
+static bool looks_like_uuid(const char *bytes, size_t length)
+{
+    return length == 36 && bytes[8] == '-' && bytes[13] == '-' && bytes[18] == '-' && bytes[23] == '-' &&
+           parses_as(TYPE_OF_UUID, bytes, length);
 }
 
 // More digits than a double is ever written with, and no exponent: as a double it would lose some.
@@ -89,10 +98,12 @@ static Looks looks_of(const char *bytes, size_t length)
 {
     if (is_word(bytes, length, "true") || is_word(bytes, length, "false"))
         return LOOKS_BOOLEAN;
+    if (looks_like_uuid(bytes, length))
+        return LOOKS_UUID;
     if (length == 0 || length > 64 || !has_digit(bytes, length) || *bytes == ' ' || bytes[length - 1] == ' ')
         return LOOKS_TEXT;
     if (has_leading_zero(bytes, length))
-        return LOOKS_TEXT;
+        return looks_of_time(bytes, length) == LOOKS_TIME ? LOOKS_TIME : LOOKS_TEXT;
     if (parses_as(TYPE(INTEGER), bytes, length))
         return LOOKS_INTEGER;
     if (parses_as(TYPE(BIGINT), bytes, length))
@@ -130,6 +141,8 @@ static Type type_of(Looks looks)
     case LOOKS_NUMERIC: return TYPE_OF_FREE_NUMERIC;
     case LOOKS_DATE:    return TYPE(DATE);
     case LOOKS_TIMESTAMP: return TYPE(TIMESTAMP);
+    case LOOKS_TIME:    return TYPE(TIME);
+    case LOOKS_UUID:    return TYPE_OF_UUID;
     default:            return TYPE(TEXT);
     }
 }
@@ -348,6 +361,8 @@ typedef struct JsonLook { Arena *arena; Guess *guess; Map *numbers; Looks *looks
 
 static Looks json_looks(FieldText value, bool is_string)
 {
+    if (is_string && looks_like_uuid(value.bytes, value.length))
+        return LOOKS_UUID;
     if (is_string)
         return looks_of_time(value.bytes, value.length);
     if (value.bytes[0] == 'n')
@@ -458,7 +473,7 @@ bool guess_widen(Guess *guess, const Error *error)
         const char *name = guess->columns[c].name;
         const size_t length = strlen(name);
         if (strncmp(at + 9, name, length) != 0 || strncmp(at + 9 + length, ": ", 2) != 0 ||
-            guess->columns[c].type.kind == TYPE_TEXT)
+            (guess->columns[c].type.kind == TYPE_TEXT && !type_is_uuid(guess->columns[c].type)))
             continue;
         guess->columns[c].type = TYPE(TEXT);
         return true;
