@@ -158,21 +158,6 @@ static weft_status zone_field(Binder *binder, const char *field, Expr *stamp, in
     return divided(binder, *out, OP_MOD, 60, at, out);
 }
 
-// The day's number and what is over of the day, as numerics.
-static weft_status julian_field(Binder *binder, Expr *stamp, int at, Expr **out)
-{
-    const Type numeric = { TYPE_NUMERIC, 38, 0 };
-    Expr      *day, *time, *share, *of_day;
-    TRY(cast_to(binder, stamp, TYPE(DATE), at, &day));
-    TRY(cast_to(binder, stamp, TYPE(TIME), at, &time));
-    TRY(bind_call(binder, function_find_field("julian", day), day, NULL, at, &day));
-    TRY(hidden(binder, "micros", &time, 1, at, &share));
-    TRY(cast_to(binder, share, numeric, at, &share));
-    TRY(cast_to(binder, term_bigint(binder, DAY_MICROS, at), numeric, at, &of_day));
-    TRY(bind_call(binder, OP_DIV, share, of_day, at, &share));
-    return bind_call(binder, OP_ADD, day, share, at, out);
-}
-
 static weft_status stamp_field(Binder *binder, const char *field, Expr *arg, int at, Expr **out)
 {
     Expr *part;
@@ -182,10 +167,9 @@ static weft_status stamp_field(Binder *binder, const char *field, Expr *arg, int
     }
     if (is_kind(arg, TYPE_TIMESTAMPTZ) && strncmp(field, "timezone", 8) == 0)
         return zone_field(binder, field, arg, at, out);
-    if (strcmp(field, "julian") == 0) return julian_field(binder, arg, at, out);
     TRY(cast_to(binder, arg, TYPE(TIME), at, &part));
     Op op = function_find_field(field, part);
-    if (op == OP_N) {
+    if (op == OP_N && strcmp(field, "julian") != 0) {
         TRY(cast_to(binder, arg, TYPE(DATE), at, &part));
         op = function_find_field(field, part);
     }
