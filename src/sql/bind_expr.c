@@ -14,6 +14,10 @@
 
 #include "sql/sql_int.h"
 
+// Not inlined into bind_expr, which calls itself through all of them: each level of nesting would take the stack of all
+// together, and trees that are kept are bound on small stacks (NESTING_KEPT).
+#define APART __attribute__((noinline))
+
 enum { GREATEST_ARGS_MAX = 64 };
 
 // ---- lists and conditions -------------------------------------------------------------------------------------------
@@ -37,7 +41,7 @@ weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out)
 
 // ---- constants ------------------------------------------------------------------------------------------------------
 
-static weft_status bind_const(Binder *binder, const PgQuery__AConst *constant, Expr **out)
+static APART weft_status bind_const(Binder *binder, const PgQuery__AConst *constant, Expr **out)
 {
     const int at = constant->location;
     Value     value = { .type = TYPE(NULL) };
@@ -85,7 +89,7 @@ static weft_status unknown_operator(Binder *binder, const PgQuery__AExpr *expr)
     return fail(binder->err, WEFT_UNDEFINED_FUNCTION, expr->location, "operator does not exist: %s", op_name(expr));
 }
 
-static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+static APART weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     const char *name = op_name(expr);
     char        type[32];
@@ -112,7 +116,7 @@ static bool is_text_operator(const char *name)
     return false;
 }
 
-static weft_status bind_binary(Binder *binder, Op op, const ParseNode *a, const ParseNode *b, int at, Expr **out)
+static APART weft_status bind_binary(Binder *binder, Op op, const ParseNode *a, const ParseNode *b, int at, Expr **out)
 {
     Expr *sides[2];
     if (is_row(a) || is_row(b)) return bind_row_comparison(binder, op, a, b, at, out);
@@ -150,7 +154,7 @@ static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Exp
 }
 
 // LIKE ... ESCAPE arrives as like_escape(pattern, escape).
-static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, Expr **out)
+static APART weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, Expr **out)
 {
     const ParseNode *pattern = expr->rexpr, *escape = NULL;
     Expr       *args[3];
@@ -182,7 +186,7 @@ static weft_status bind_named(Binder *binder, const char *name, Expr *a, Expr *b
     return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "operator does not exist: %s with ANY or ALL", name);
 }
 
-static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
+static APART weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
 {
     Expr *above, *below;
     if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST || expr->rexpr->list->n_items != 2)
@@ -225,7 +229,7 @@ static weft_status bind_between_symmetric(Binder *binder, const PgQuery__AExpr *
 }
 
 // Constants are searched, the rest is compared one by one.  NOT IN is AND of what is not equal.
-static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+static APART weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     const int  at = expr->location;
     const bool is_negated = *op_name(expr) == '<';
@@ -259,7 +263,7 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
     return bind_chain(binder, is_negated ? OP_AND : OP_OR, terms, n_terms, at, out);
 }
 
-static weft_status bind_distinct_from(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
+static APART weft_status bind_distinct_from(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
 {
     const int at = expr->location;
     Expr     *a, *b;
@@ -273,7 +277,7 @@ static weft_status bind_distinct_from(Binder *binder, const PgQuery__AExpr *expr
     return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
 }
 
-static weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+static APART weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     Expr *a, *b, *equal;
     TRY(bind_expr(binder, expr->lexpr, &a));
@@ -285,7 +289,7 @@ static weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr 
     return WEFT_OK;
 }
 
-static weft_status bind_a_expr(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+static APART weft_status bind_a_expr(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     switch (expr->kind) {
         case PG_QUERY__A__EXPR__KIND__AEXPR_OP:           return bind_operator(binder, expr, out);
@@ -440,7 +444,7 @@ static weft_status bind_text_value(Binder *binder, const char *text, int at, Exp
     return WEFT_OK;
 }
 
-static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFunction *function, Expr **out)
+static APART weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFunction *function, Expr **out)
 {
     const int at = function->location, digits = (int)function->typmod;
     switch ((int)function->op) {
@@ -465,7 +469,7 @@ static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFu
 
 // A value that is known when the statement is bound, as a literal is.  Where it has no type, the first date or time
 // that it is read as is its type from then on: ts > $1 and ts < $1 + interval '1 day'.
-static weft_status bind_param(Binder *binder, const PgQuery__ParamRef *param, Expr **out)
+static APART weft_status bind_param(Binder *binder, const PgQuery__ParamRef *param, Expr **out)
 {
     const Names *names = binder->names;
     if (param->number < 1 || param->number > names->n_params)
