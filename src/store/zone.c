@@ -62,8 +62,10 @@ static bool take_clock(const char **p, i32 *seconds)
         return false;
     if (**p == ':' && (++*p, !take_number(p, &rest)))
         return false;
+    if (hours >= 168 || minutes >= 60 || rest >= 60)
+        return false;
     *seconds = sign * (hours * 3600 + minutes * 60 + rest);
-    return hours < 168 && minutes < 60 && rest < 60;
+    return true;
 }
 
 static bool skip_name(const char **p)
