@@ -41,7 +41,7 @@ struct RepeatRows {
     size_t        n_texts_left;        // of which so much is left
 };
 
-// ---- who wants how many ---------------------------------------------------------------------------------------------
+// ---- readers that want few rows -------------------------------------------------------------------------------------
 //
 // A reader that wants few rows, in any order, has enough after some rounds: recursion without an end has answers, too.
 // Rows that it would let through are counted by the interpreter, so its filters must depend on nothing else.

@@ -3,8 +3,8 @@
 //     if (!shape_plans_find(plans, store, &shape, home, &found)) ... bind and rewrite ...
 //     if (shape_plans_wants(plans, &shape)) ... make one, shape_plans_add(...) ...
 //
-// As with plans of texts (plans.h), a plan is good for the snapshots that it was made from, and whoever changes a table
-// has all of them forgotten.  A kept plan is only read, so any number of queries may be made of it at a time.
+// A plan is good for the snapshots that it was made from, as plans of texts are (plans.h).  A statement that changes a
+// table calls shape_plans_forget.  A kept plan is only read, so many queries may be made of it at the same time.
 
 #ifndef WEFT_SHAPE_PLANS_H
 #define WEFT_SHAPE_PLANS_H

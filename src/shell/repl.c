@@ -147,7 +147,7 @@ static bool is_between_words(const Repl *repl)
 }
 
 // Runs what the line completes.  A command in the middle of a statement is run, and the statement goes on after it.
-// People who do not know a shell yet type "help", "quit" and "exit".
+// Newcomers type "help", "quit" and "exit".
 static bool take(Repl *repl, const char *line, size_t length)
 {
     bool is_inside = script_is_inside(&repl->script);

@@ -25,8 +25,8 @@ static bool is_of_table(const Plan *plan, const Expr *expr)
     return (is_call || (expr && expr->kind == EXPR_CONST)) && type_is_char(expr->type);
 }
 
-// What can be stored.  Constants, sums, quotients and other numbers for which nobody wrote a precision become a numeric
-// without one, so that what comes in later keeps its digits.
+// The type of the column that stores EXPR.  A number without a declared precision (a constant, a sum, a quotient)
+// becomes a numeric without a precision, so that later rows keep their digits.
 static Type stored_type(const Plan *plan, const Expr *expr)
 {
     const Type type = expr->type;

@@ -11,19 +11,21 @@
 
 #include "store/store_int.h"
 
-// The last character is the version.  Earlier ones are read, too: they have plain tables only up to version 7 (which
-// means that there is a file of views; version 8 says it), they say nothing of views up to version 6, numerics
-// have a precision up to version 5, tables no keys and indexes in version 4, dictionaries no blocks in version 3
-// (dict_file.c), chunks no sketches in version 2, and they say less about floats in version 1 (chunk.c).  A manifest
-// may name files of any version: they are not rewritten.  The least version that can say it is written: 8 when there
-// is a stream or a state, else 7 when there is a file of views, which must then be there, else 6 when a
-// column is numeric without a precision, else 5 when a table has a key or index, else 4.
-static const char magic[8] = "WEFTMAN8";
+// The last character is the version.  Earlier ones are read, too.  Up to version 8 there was no char(n), and a
+// varchar(n) could be longer (forget_long_limits).  Up to 7 there were plain tables only (7 means that there is a file
+// of views; 8 says it).  They say nothing of views up to 6, numerics have a precision up to 5, tables no keys and
+// indexes in 4, dictionaries no blocks in 3 (dict_file.c), chunks no sketches in 2, and they say less about floats in
+// 1 (chunk.c).  A manifest may name files of any version: they are not rewritten.  The least version that can say it
+// is written: 9 when there is a column of char(n), else 8 when there is a stream or a state, else 7 when there is a
+// file of views, which must then be there, else 6 when a column is numeric without a precision, else 5 when a table
+// has a key or index, else 4.
+static const char magic[8] = "WEFTMAN9";
 enum {
     VERSION_WITHOUT_INDEXES = '4',
     VERSION_WITHOUT_FREE = '5',
     VERSION_WITHOUT_VIEWS = '6',
-    VERSION_WITHOUT_TRAITS = '7'
+    VERSION_WITHOUT_TRAITS = '7',
+    VERSION_WITHOUT_CHAR = '8'
 };
 
 enum {
@@ -188,13 +190,23 @@ static bool has_free_column(const TableMeta *meta)
     return false;
 }
 
+static bool has_char_column(const TableMeta *meta)
+{
+    for (int i = 0; i < meta->n_columns; i++)
+        if (type_is_char(meta->columns[i].type))
+            return true;
+    return false;
+}
+
 static u8 version_to_write(const TableMeta *const *tables, int n_tables, bool has_views)
 {
     u8 version = has_views ? VERSION_WITHOUT_TRAITS : VERSION_WITHOUT_INDEXES;
     for (int i = 0; i < n_tables; i++) {
-        if (tables[i]->traits.kind != TABLE_PLAIN)
+        if (has_char_column(tables[i]))
             return (u8)magic[sizeof(magic) - 1];
-        if (has_free_column(tables[i]))
+        if (tables[i]->traits.kind != TABLE_PLAIN)
+            version = MAX_OF(version, VERSION_WITHOUT_CHAR);
+        else if (has_free_column(tables[i]))
             version = MAX_OF(version, VERSION_WITHOUT_VIEWS);
         else if (tables[i]->n_indexes > 0)
             version = MAX_OF(version, VERSION_WITHOUT_FREE);
@@ -403,6 +415,19 @@ static void get_traits(Cursor *cursor, TableMeta *meta)
     }
 }
 
+// Where char(n) is now, files of earlier versions have limits of more than TEXT_LENGTH_MAX characters.
+static void forget_long_limits(TableMeta *meta)
+{
+    for (int i = 0; i < meta->n_columns; i++) {
+        ColumnMeta *column = &meta->columns[i];
+        if (!type_is_char(column->type))
+            continue;
+        log_warn("column \"%s\" of table \"%s\" is text now: varchar(%d) is longer than %d", column->name, meta->name,
+                 type_text_code(column->type), TEXT_LENGTH_MAX);
+        column->type = TYPE(TEXT);
+    }
+}
+
 static TableMeta *get_table(Cursor *cursor, u64 next_id, u8 version_of_file)
 {
     char name[NAME_BYTES_MAX + 1];
@@ -413,6 +438,8 @@ static TableMeta *get_table(Cursor *cursor, u64 next_id, u8 version_of_file)
     TableMeta *meta = meta_new(name, id, version, cursor->is_bad ? 0 : (int)n_columns, 0);
     for (int i = 0; i < meta->n_columns && !cursor->is_bad; i++)
         get_column(cursor, meta->arena, next_id, &meta->columns[i]);
+    if (version_of_file <= VERSION_WITHOUT_CHAR && !cursor->is_bad)
+        forget_long_limits(meta);
     u32 n_chunks = get_u32(cursor);
     cursor->is_bad |= n_chunks > (size_t)(cursor->end - cursor->at) / CHUNK_RECORD;
     if (cursor->is_bad)

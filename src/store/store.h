@@ -189,10 +189,10 @@ weft_status dict_reserve(Dictionary *dict, u32 count, Error *err);    // room fo
 // Rank by bytes of the first COUNT codes, cached.  Held until dict_ranks_release, or else until the dictionary goes;
 // NULL when there is no memory for it.
 const u32  *dict_ranks(Dictionary *dict, u32 count);
-// Who asks: while they are made, 32 bytes a text count in BUDGET (NULL: that of the dictionary).  Where it is that of a
-// query that goes through temporary files, so do the ranks that do not fit into memory; these go with their last user.
+// The query that asks for ranks.  Making them takes 32 bytes a text of BUDGET.  If that query uses temporary files,
+// ranks that do not fit into memory lie in one, which goes with their last user.
 typedef struct RanksWith {
-    Budget            *budget;
+    Budget            *budget;         // NULL: the dictionary's own
     const _Atomic u32 *stop;           // not 0: QUERY_CANCELED; NULL: never
 } RanksWith;
 

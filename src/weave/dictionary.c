@@ -25,7 +25,7 @@ static weft_status check_stop(Weaver *w, u32 code)
     return (code & 255) || !team_is_stopped(&w->job->team) ? WEFT_OK : canceled(w);
 }
 
-// CODES: what each is there; NULL: nobody asks.
+// Adds the texts of FROM to INTO.  CODES: the code of each text in INTO; may be NULL.
 static weft_status intern_all(Weaver *w, Dictionary *into, const Dictionary *from, u32 count, u32 *codes)
 {
     enum { BATCH = 256 };

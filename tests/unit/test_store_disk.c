@@ -72,6 +72,36 @@ TEST(a_lost_file_of_views_is_noticed)
     store_close(store);
 }
 
+// Before version 9 there was no char(n), and a varchar(n) may have had the number that stands for it now.
+TEST(a_long_varchar_of_an_earlier_version_is_no_char)
+{
+    const char *path = fresh_path();
+    char        manifest_path[2048];
+    Text        manifest = { 0 };
+    Store      *store = open_store(path);
+    create(store, "t", &(ColumnDef){ "c", type_text(CHAR_BASE + 4), false }, 1);
+    store_close(store);
+    snprintf(manifest_path, sizeof(manifest_path), "%s/manifest", path);
+    CHECK_OK(file_read_all(manifest_path, &manifest, &err), err);
+    CHECK_INT(manifest.bytes[7], '9');
+    for (int is_earlier = 0; is_earlier < 2; is_earlier++) {
+        manifest.bytes[7] = is_earlier ? '4' : '9';
+        if (is_earlier) {                                   // it has no views, indexes and traits
+            memmove(manifest.bytes + 20, manifest.bytes + 21, manifest.length - 21);
+            manifest.length -= 1 + 4 + 1;
+        }
+        set_checksum(&manifest);
+        write_bytes(manifest_path, manifest.bytes, manifest.length);
+        store = open_store(path);
+        const Table *table = get_table(store, "t");
+        CHECK_INT(type_is_char(table->columns[0].type), !is_earlier);
+        CHECK_INT(type_text_length(table->columns[0].type), is_earlier ? 0 : 4);
+        table_release(table);
+        store_close(store);
+    }
+    text_free(&manifest);
+}
+
 TEST(many_tables_survive_reopening)
 {
     const char *path = fresh_path();
@@ -521,7 +551,7 @@ TEST(a_database_of_format_1_is_read_and_one_of_the_future_is_refused)
     Text manifest = { 0 };
     snprintf(file, sizeof(file), "%s/manifest", path);
     CHECK_OK(file_read_all(file, &manifest, &err), err);
-    manifest.bytes[7] = '9';
+    manifest.bytes[7] = '9' + 1;
     set_checksum(&manifest);
     write_bytes(file, manifest.bytes, manifest.length);
     CHECK_STATUS(store_open(path, NULL, &store, &err), WEFT_UNSUPPORTED);
