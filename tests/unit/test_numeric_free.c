@@ -260,7 +260,7 @@ TEST(a_damaged_scale_is_refused)
     const struct { size_t at; char byte; weft_status status; } damages[] = {
         { first + 2, 39, WEFT_CORRUPT }, { first + 2, 3, WEFT_CORRUPT },       // unlike that of the low words
         { second + 2, 1, WEFT_CORRUPT }, { first + 1, 41, WEFT_CORRUPT }, { first + 1, 39, WEFT_CORRUPT },
-        { 7, '5', WEFT_CORRUPT },        { 7, '9', WEFT_UNSUPPORTED },
+        { 7, '5', WEFT_CORRUPT },        { 7, 'A', WEFT_UNSUPPORTED },
     };
     for (int i = 0; i < COUNT_OF(damages); i++) {
         const char was = manifest.bytes[damages[i].at];
