@@ -13,6 +13,8 @@
 #   streams    CSV through eight pipes into 100 views, on the card and on the CPU                 1 minute
 #   flow       weft lab flow                                                                      2 minutes
 #   setquery   its seven queries as SQL, beside DuckDB                                            1 minute
+#   fuse       weft lab fuse, with large inputs                                                   3 minutes
+#   tpch       all 22 queries at half the scale, beside DuckDB                                    3 minutes
 #
 # Each part has 9 minutes at most.  DIR/PART.md has its tables, DIR/PART.log the rest.
 # Crowds run twice: the first run fills the cache of kernels and is not kept.  Data is made once, in $BENCH_DIR.
@@ -23,7 +25,7 @@ cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
 out=$BUILD/card scale=20 device=cuda threads=16 seconds=3
 parts=()
-all_parts=' single crowd strangers fair host beside large streams flow setquery '
+all_parts=' single crowd strangers fair host beside large streams flow setquery fuse tpch '
 
 wrong() { # MESSAGE
     printf "bench/card.sh: %s\nTry 'bench/card.sh --help'.\n" "$1" >&2
@@ -93,6 +95,15 @@ part_flow() {
 }
 
 part_setquery() { bench/setquery/run.sh --device "$device" --threads "$threads" --record "$record"; }
+
+part_fuse() {
+    "$BUILD/weft" lab fuse --device "${device/%cuda/cuda:0}" --runs 4 --out "$out/fuse" >"$record"
+}
+
+part_tpch() {
+    bench/tpch/run.sh --scale $(((scale + 1) / 2)) --device "$device" --threads "$threads" --repeats 2 \
+        --record "$record"
+}
 
 # ---- one after the other ------------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@
 //     plan_release(kept);
 //
 // Rewrites take proofs from statistics, so a plan is good for the very snapshots it was made from: plans_find gives it
-// only while they are the tables' newest.  A kept plan holds its snapshots.  So whoever changes a table calls
-// plans_forget, and nothing old stays in memory.  A plan with parameters is not kept: a run fills them in.
+// only while they are the tables' newest.  A kept plan holds its snapshots.  A statement that changes a table calls
+// plans_forget, so that nothing old stays in memory.  A plan with parameters is not kept: a run fills them in.
 
 #ifndef WEFT_PLANS_H
 #define WEFT_PLANS_H

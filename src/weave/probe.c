@@ -275,7 +275,7 @@ static void find_row(Weaver *w, const JoinTable *table, const char *name, const 
                key->inside ? ") " : "", row, slots, mask, key->at, confirm);
 }
 
-// *CARRIED: what holds the row; where nobody asks for it, NULL.
+// *CARRIED: what holds the row; NULL where no step reads it.
 static void probe_rows(Weaver *w, const JoinTable *table, const char *name, const ProbeKey *key, const char **carried)
 {
     const char *row = PRINT("e%d", w->n_temps++);
@@ -383,7 +383,7 @@ typedef struct Finding {
     ProbeKey         key;
     const char *found;  // not 0 where the key is there: a row + 1, or of a direct table the first payload's code + 1
     const char      *next;             // name of the table to walk along; NULL: there is nothing to walk
-    int              first_var, n_vars;        // the payloads' Vars; none where nobody asks for them
+    int              first_var, n_vars;        // the payloads' Vars; none where no step reads them
     const char      *row, *place;      // carried: what was found, and of direct tables with several payloads where
 } Finding;
 

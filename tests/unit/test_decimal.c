@@ -88,23 +88,29 @@ static bool cast_of(double number, bool is_real, Type to, Value *out)
 
 static bool has_38_digits(i128 value) { return value > -ten_to(38) && value < ten_to(38); }
 
+// A random number as a numeric with SCALE digits behind the point: by the host, and by the text for kernels.
+typedef struct Decimal { double number; bool is_real; int scale; bool fits; Value wanted; } Decimal;
+
+// PRECISION: 38 rounds to the scale, NUMERIC_TRIMMED refuses to lose a digit.
+static Decimal make_both_ways(u8 precision)
+{
+    Decimal it = { .is_real = random_bits() % 2, .scale = random_between(0, 38) };
+    i64     high, low;
+    it.number = random_number(it.is_real);
+    it.fits = cast_of(it.number, it.is_real, (Type){ TYPE_NUMERIC, precision, (u8)it.scale }, &it.wanted);
+    const int  digits = it.is_real ? 6 : 15;
+    const int  is_made = wide_from_f64(it.number, precision == 38 ? digits : -digits, it.scale, &high, &low);
+    const i128 made = (i128)((u128)(u64)high << 64 | (u64)low);
+    if (it.fits != (is_made && has_38_digits(made)) || (it.fits && made != it.wanted.i))
+        CHECK_FAIL("%a (%.17g) %s with %d digits after the point", it.number, it.number,
+                   it.is_real ? "real" : "double", it.scale);
+    return it;
+}
+
 TEST(the_text_for_kernels_rounds_as_printf_does)
 {
     int n_fit = 0;
-    for (int n = 0; n < ROUNDS; n++) {
-        const bool   is_real = n % 2;
-        const double number = random_number(is_real);
-        const int    scale = random_between(0, 38);
-        i64          high, low;
-        Value        wanted;
-        const bool   fits = cast_of(number, is_real, (Type){ TYPE_NUMERIC, 38, (u8)scale }, &wanted);
-        const int    is_made = wide_from_f64(number, is_real ? 6 : 15, scale, &high, &low);
-        const i128   made = (i128)((u128)(u64)high << 64 | (u64)low);
-        if (fits != (is_made && has_38_digits(made)) || (fits && made != wanted.i))
-            CHECK_FAIL("%a (%.17g) %s with %d digits after the point", number, number, is_real ? "real" : "double",
-                       scale);
-        n_fit += fits;
-    }
+    for (int n = 0; n < ROUNDS; n++) n_fit += make_both_ways(38).fits;
     CHECK(n_fit > ROUNDS / 4 && n_fit < ROUNDS);
 }
 
@@ -113,24 +119,16 @@ TEST(no_digit_is_lost_without_a_precision)
 {
     int n_fit = 0;
     for (int n = 0; n < ROUNDS; n++) {
-        const bool   is_real = n % 2;
-        const double number = random_number(is_real);
-        const int    scale = random_between(0, 38);
-        i64          high, low;
-        Value        wanted, digits;
-        Error        error;
+        const Decimal it = make_both_ways(NUMERIC_TRIMMED);
+        Value         digits;
+        Error         error;
         error_clear(&error);
-        const bool   fits = cast_of(number, is_real, (Type){ TYPE_NUMERIC, NUMERIC_TRIMMED, (u8)scale }, &wanted);
-        const int    is_made = wide_from_f64(number, is_real ? -6 : -15, scale, &high, &low);
-        const i128   made = (i128)((u128)(u64)high << 64 | (u64)low);
-        if (fits != (is_made && has_38_digits(made)) || (fits && made != wanted.i))
-            CHECK_FAIL("%a (%.17g) with %d digits after the point", number, number, scale);
-        if (value_free_of_float(number, is_real, &digits, &error) == WEFT_OK) {
-            const bool has_room = value_scale_up(&digits.i, MAX_OF(scale - digits.type.scale, 0));
-            CHECK_INT(fits, digits.i == 0 || (digits.type.scale <= scale && has_room));
-            if (fits) CHECK(digits.i == wanted.i);
+        if (value_free_of_float(it.number, it.is_real, &digits, &error) == WEFT_OK) {
+            const bool has_room = value_scale_up(&digits.i, MAX_OF(it.scale - digits.type.scale, 0));
+            CHECK_INT(it.fits, digits.i == 0 || (digits.type.scale <= it.scale && has_room));
+            if (it.fits) CHECK(digits.i == it.wanted.i);
         }
-        n_fit += fits;
+        n_fit += it.fits;
     }
     CHECK(n_fit > ROUNDS / 8 && n_fit < ROUNDS);
 }
