@@ -17,11 +17,6 @@ static Expr *text_term(Binder *binder, const char *bytes, size_t length, int at)
     return expr_const(binder->arena, value, at);
 }
 
-static weft_status call_by_name(Binder *binder, const char *name, Expr **args, int n_args, int at, Expr **out)
-{
-    return expr_call(binder->arena, function_find(name, args, n_args), args, n_args, at, out, binder->err);
-}
-
 // ---- operators ------------------------------------------------------------------------------------------------------
 
 typedef struct OpForm { const char *name, *function; int n_args; bool is_bits; } OpForm;
@@ -170,7 +165,7 @@ static weft_status printed(Binder *binder, Expr *arg, Expr **out)              /
 static weft_status quote_literal(Binder *binder, Expr *arg, int at, Expr **out)
 {
     TRY(expr_cast(binder->arena, arg, TYPE(TEXT), at, &arg, binder->err));
-    return call_by_name(binder, "quote_literal", &arg, 1, at, out);
+    return bind_by_name(binder, "quote_literal", &arg, 1, at, out);
 }
 
 static weft_status quote_nullable(Binder *binder, Expr *arg, int at, Expr **out)
@@ -193,7 +188,7 @@ static weft_status convert(Format *format, char kind, Expr *arg, Expr **out)
             if (!term_is_not_null(binder, arg))
                 return refuse(binder, format->at, "format with %I of a value that can be NULL");
             TRY(printed(binder, arg, &arg));
-            return call_by_name(binder, "quote_ident", &arg, 1, format->at, out);
+            return bind_by_name(binder, "quote_ident", &arg, 1, format->at, out);
         default:
             fail(binder->err, WEFT_INVALID_PARAMETER, format->at, "unrecognized format() type specifier \"%c\"", kind);
             error_hint(binder->err, "For a single \"%%\" use \"%%%%\".");
@@ -309,7 +304,7 @@ static weft_status bind_typeof(Binder *binder, const Expr *arg, int at, Expr **o
 
 static weft_status bind_make_stamp(Binder *binder, Expr **args, int n_args, int at, Expr **out)
 {
-    TRY(call_by_name(binder, "make_timestamp", args, n_args, at, out));
+    TRY(bind_by_name(binder, "make_timestamp", args, n_args, at, out));
     return expr_cast(binder->arena, *out, bind_zoned(binder), at, out, binder->err);
 }
 

@@ -343,19 +343,6 @@ static weft_status bind_rounded(Binder *binder, const PgQuery__TypeCast *cast, b
     return *is_left ? WEFT_OK : bind_cast(binder, cast, *out, out);
 }
 
-static weft_status no_such_function(Binder *binder, int at, const char *name, Expr *const *args, int n_args)
-{
-    Text types = { 0 };
-    char buffer[32];
-    for (int i = 0; i < n_args; i++)
-        text_add(&types, "%s%s", i ? ", " : "",
-                 args[i]->type.kind == TYPE_NULL ? "unknown" : type_name(args[i]->type, buffer));
-    fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s(%s) does not exist", name,
-         text_keep(binder->arena, &types));
-    error_hint(binder->err, "A cast may make the types fit.");
-    return WEFT_UNDEFINED_FUNCTION;
-}
-
 static bool is_text(const Expr *expr) { return expr->type.kind == TYPE_TEXT; }
 
 // substring(text similar pattern escape '#') and substring(text from pattern for '#') are calls with three texts.
@@ -384,7 +371,7 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
     }
     if (takes_similar(name, args, n_args))
         return refuse(binder, call->location, "substring with a pattern of SIMILAR TO");
-    if (op == OP_N) return no_such_function(binder, call->location, name, args, n_args);
+    if (op == OP_N) return bind_no_function(binder, name, args, n_args, call->location);
     TRY(expr_call(binder->arena, op, args, n_args, call->location, out, binder->err));
     return (*out)->type.kind == TYPE_TIMESTAMPTZ ? bind_stamp_result(binder, args, n_args, call->location, out)
                                                  : WEFT_OK;

@@ -43,11 +43,6 @@ static OrderedSet *add_ordered(Binder *binder, Block *block, OrderedSet wanted)
     return &block->ordered[block->n_ordered - 1];
 }
 
-static weft_status call_function(Binder *binder, const char *name, Expr *arg, int at, Expr **out)
-{
-    return expr_call(binder->arena, function_find(name, &arg, 1), &arg, 1, at, out, binder->err);
-}
-
 static Expr *double_of(Binder *binder, double value, int at)
 {
     return expr_const(binder->arena, (Value){ .type = TYPE(DOUBLE), .f = value }, at);
@@ -79,7 +74,7 @@ static weft_status build_disc(Binder *binder, Block *owner, const OrderedSet *se
 {
     Expr *place, *is_first, *args[3];
     TRY(place_of(binder, share, plan_column_expr(binder->plan, set->count_column, at), 0, at, &place));
-    TRY(call_function(binder, "ceil", place, at, &place));
+    TRY(bind_by_name(binder, "ceil", &place, 1, at, &place));
     TRY(bind_call(binder, OP_LT, place, double_of(binder, 1, at), at, &is_first));
     args[0] = is_first, args[1] = double_of(binder, 1, at), args[2] = place;
     TRY(expr_case(binder->arena, args, 3, at, &place, binder->err));
@@ -95,8 +90,8 @@ static weft_status build_cont(Binder *binder, Block *owner, const OrderedSet *se
     value = set->value;
     if (!is_interval) TRY(expr_cast(binder->arena, value, TYPE(DOUBLE), at, &value, binder->err));
     TRY(place_of(binder, share, count, 1, at, &place));
-    TRY(call_function(binder, "floor", place, at, &first));
-    TRY(call_function(binder, "ceil", place, at, &last));
+    TRY(bind_by_name(binder, "floor", &place, 1, at, &first));
+    TRY(bind_by_name(binder, "ceil", &place, 1, at, &last));
     TRY(bind_call(binder, OP_ADD, first, one, at, &first));
     TRY(bind_call(binder, OP_ADD, last, one, at, &last));
     TRY(value_at(binder, owner, set, first, value, at, &before));
@@ -105,7 +100,7 @@ static weft_status build_cont(Binder *binder, Block *owner, const OrderedSet *se
     if (is_interval) TRY(interval_of_stored(binder->arena, after, at, &after, binder->err));
     TRY(bind_add_agg(binder, owner, &most, "max", &count));
     TRY(place_of(binder, share, count, 1, at, &place));
-    TRY(call_function(binder, "floor", place, at, &first));
+    TRY(bind_by_name(binder, "floor", &place, 1, at, &first));
     TRY(bind_call(binder, OP_EQ, place, first, at, &is_whole));
     TRY(bind_call(binder, OP_SUB, place, first, at, &rest));
     TRY(bind_call(binder, OP_SUB, after, before, at, &last));

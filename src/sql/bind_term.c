@@ -3,6 +3,7 @@
 // A column that a project or a group makes prints as what it stands for.  Subqueries can stack such columns (y + y of
 // y + y of ...), so what would print long prints by its name instead.
 
+#include "plan/functions.h"
 #include "sql/sql_int.h"
 
 enum { QUERY_SIZE_MAX = 1 << 22, PRINTED_MAX = 1000 };
@@ -30,6 +31,26 @@ weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **ou
     Expr *args[2] = { a, b };
     if (op == OP_NOT) return expr_not(binder->arena, a, at, out, binder->err);
     return expr_call(binder->arena, op, args, b ? 2 : 1, at, out, binder->err);
+}
+
+weft_status bind_no_function(Binder *binder, const char *name, Expr *const *args, int n_args, int at)
+{
+    Text types = { 0 };
+    char buffer[32];
+    for (int i = 0; i < n_args; i++)
+        text_add(&types, "%s%s", i ? ", " : "",
+                 args[i]->type.kind == TYPE_NULL ? "unknown" : type_name(args[i]->type, buffer));
+    fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s(%s) does not exist", name,
+         text_keep(binder->arena, &types));
+    error_hint(binder->err, "A cast may make the types fit.");
+    return WEFT_UNDEFINED_FUNCTION;
+}
+
+weft_status bind_by_name(Binder *binder, const char *name, Expr *const *args, int n_args, int at, Expr **out)
+{
+    const Op op = function_find(name, args, n_args);
+    if (op == OP_N) return bind_no_function(binder, name, args, n_args, at);
+    return expr_call(binder->arena, op, args, n_args, at, out, binder->err);
 }
 
 // The parser makes one list of (a or b) or c.  A few terms become what was written, so that a group key a or b is found

@@ -36,11 +36,6 @@ static weft_status as_printed(Binder *binder, Expr *arg, Expr **out)
     return expr_case(binder->arena, args, 5, at, out, binder->err);
 }
 
-static weft_status call_by_name(Binder *binder, const char *name, Expr **args, int n_args, int at, Expr **out)
-{
-    return expr_call(binder->arena, function_find(name, args, n_args), args, n_args, at, out, binder->err);
-}
-
 // A uuid is stored as a text and has none of its operators.
 static bool is_text(const Expr *expr)
 {
@@ -52,7 +47,7 @@ static weft_status concat_two(Binder *binder, Expr *a, Expr *b, int at, Expr **o
     Expr *both[2];
     TRY(as_text(binder, a, &both[0]));
     TRY(as_text(binder, b, &both[1]));
-    return call_by_name(binder, "textcat", both, 2, at, out);
+    return bind_by_name(binder, "textcat", both, 2, at, out);
 }
 
 weft_status bind_concat_operator(Binder *binder, Expr *a, Expr *b, int at, Expr **out)
@@ -111,8 +106,8 @@ weft_status bind_concat_ws(Binder *binder, Expr **args, int n_args, int at, Expr
         TRY(or_empty(binder, args[i], at, &args[i]));
     }
     TRY(concat_all(binder, args + 1, n_args - 1, at, &parts[0]));
-    TRY(call_by_name(binder, "length", &separator, 1, at, &length[0]));
+    TRY(bind_by_name(binder, "length", &separator, 1, at, &length[0]));
     length[1] = term_integer(binder, 1, at);
     TRY(expr_call(binder->arena, OP_ADD, length, 2, at, &parts[1], binder->err));
-    return call_by_name(binder, "substring", parts, 2, at, out);
+    return bind_by_name(binder, "substring", parts, 2, at, out);
 }

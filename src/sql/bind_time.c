@@ -397,7 +397,9 @@ weft_status bind_time_function(Binder *binder, const PgQuery__FuncCall *call, co
     if (strcmp(name, "age") == 0) {
         args[1] = args[0];
         TRY(bind_now(binder, TYPE(DATE), -1, at, &args[0]));
-        return expr_call(binder->arena, function_find("age", args, 2), args, 2, at, out, binder->err);
+        const Op op = function_find("age", args, 2);
+        if (op == OP_N) return bind_no_function(binder, "age", &args[1], 1, at);
+        return expr_call(binder->arena, op, args, 2, at, out, binder->err);
     }
     return bind_extract(binder, args[0], args[1], strcmp(name, "date_part") == 0, at, out);
 }

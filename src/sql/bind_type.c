@@ -181,21 +181,16 @@ static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, 
     return cut_interval(binder, *out, field, at, out);
 }
 
-static weft_status call_by_name(Binder *binder, const char *name, Expr **args, int n_args, int at, Expr **out)
-{
-    return expr_call(binder->arena, function_find(name, args, n_args), args, n_args, at, out, binder->err);
-}
-
 // It cuts, where a column refuses what is too long.  What becomes a char(n) has no blanks at its end and keeps its
 // type, so that literals that it is compared with lose theirs.
 static weft_status cast_to_length(Binder *binder, Expr *arg, TypeDetail detail, int at, Expr **out)
 {
     Expr *args[2] = { NULL, term_integer(binder, type_text_length(detail.type), at) };
     TRY(expr_cast(binder->arena, arg, TYPE(TEXT), at, &args[0], binder->err));
-    if (detail.has_length) TRY(call_by_name(binder, "left", args, 2, at, &args[0]));
+    if (detail.has_length) TRY(bind_by_name(binder, "left", args, 2, at, &args[0]));
     *out = args[0];
     if (!type_is_char(detail.type)) return WEFT_OK;
-    TRY(call_by_name(binder, "rtrim", args, 1, at, &args[0]));
+    TRY(bind_by_name(binder, "rtrim", args, 1, at, &args[0]));
     Expr *copy = arena_make(binder->arena, Expr);
     *copy = *args[0];
     copy->type = copy->value.type = detail.type;

@@ -307,6 +307,9 @@ Expr       *term_boolean(Binder *binder, bool value, int at);
 Expr       *term_null(Binder *binder, int at);
 Expr       *term_integer(Binder *binder, int value, int at);
 weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **out); // B may be NULL
+// A scalar function; an error where none of that name takes these arguments.
+weft_status bind_by_name(Binder *binder, const char *name, Expr *const *args, int n_args, int at, Expr **out);
+weft_status bind_no_function(Binder *binder, const char *name, Expr *const *args, int n_args, int at);  // that error
 weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, Expr **out);  // AND, OR of a list
 weft_status bind_settle(Binder *binder, Expr *expr, Expr **out);  // what is still untyped becomes text; no long literal
 weft_status bind_count(Binder *binder, const Expr *expr);         // adds to the size of the query: 54001
