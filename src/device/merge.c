@@ -53,14 +53,37 @@ void merge_cell(const Woven *woven, int slot, void *const *to, u64 at, void *con
 
 typedef struct Adding { const Woven *woven; const GroupSet *sets; int n_sets; } Adding;
 
+#define ADD_ALL_(type, expression)                                                                                     \
+    {                                                                                                                  \
+        type       *to = all;                                                                                          \
+        const type *from = part;                                                                                       \
+        for (u64 g = first; g < end; g++) to[g] = (type)(expression);                                                  \
+    }                                                                                                                  \
+    break;
+
+// Cells of one slot.  The commonest kinds have loops that the compiler makes vectors of.
+static void add_slots(const Woven *woven, int slot, void *const *to_state, void *const *from_state, u64 first, u64 end)
+{
+    void       *all = to_state[slot];
+    const void *part = from_state[slot];
+    switch (woven->state[slot].kind) {
+        case SLOT_SEEN: ADD_ALL_(u8, to[g] | from[g])
+        case SLOT_ADD: ADD_ALL_(u64, to[g] + from[g])
+        case SLOT_MIN: ADD_ALL_(i64, MIN_OF(to[g], from[g]))
+        case SLOT_MAX: ADD_ALL_(i64, MAX_OF(to[g], from[g]))
+        default:
+            for (u64 g = first; g < end; g++) merge_cell(woven, slot, to_state, g, from_state, g);
+            break;
+    }
+}
+
 static void add_groups(void *context, int part, u64 first, u64 end)
 {
     const Adding *adding = context;
     (void)part;
     for (int n = 1; n < adding->n_sets; n++)
-        for (u64 g = first; g < end; g++)
-            for (int s = 0; s < adding->woven->n_state; s++)
-                merge_cell(adding->woven, s, adding->sets[0].state, g, adding->sets[n].state, g);
+        for (int s = 0; s < adding->woven->n_state; s++)
+            add_slots(adding->woven, s, adding->sets[0].state, adding->sets[n].state, first, end);
 }
 
 bool groups_add(const Team *team, const Woven *woven, const GroupSet *sets, int n_sets)

@@ -255,6 +255,7 @@ Budget *query_budget(const QueryRun *run);  // what its memory is counted in; ma
 // the memory limit, and others were there), or through temporary files (it met the limit alone).
 typedef enum NextTry { TRY_NO_MORE, TRY_ON_CPU, TRY_ALONE, TRY_SPILLING } NextTry;
 NextTry query_next_try(const QueryRun *run, weft_status status);
+u64  query_array_bytes(const QueryRun *run);      // WeaveJob.array_bytes (estimate.c)
 void query_estimate(QueryRun *run, Part *parts);  // what its pipelines will need, and last the rest (estimate.c)
 bool        query_may_be_alone(const QueryRun *run);   // others ran beside it: without memory it is tried again alone
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // counted, zeroed, freed with the query

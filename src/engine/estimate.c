@@ -18,6 +18,7 @@
 #define SLOT_BYTES   16.0              // of a hash table
 #define SORT_BYTES   40.0              // per row: two arrays of items, one of rows
 #define ARRAY_GROUPS 16777216.0        // bytes up to which groups are an array (weave/sink.c)
+#define MANY_GROUPS  ((i64)1 << 30)    // bytes of all threads, where groups are many and an array is better yet
 #define DIRECT_SPAN  1048576.0         // as table.c chooses
 #define DIRECT_SHARE 32.0
 #define RENUMBERED   4194304.0
@@ -89,6 +90,19 @@ static double estimate_table(QueryRun *run, int number)
            (is_direct ? by_key : hash) + renumbering;
 }
 
+// Not on a GPU, where arrays of more than ARRAY_GROUPS were not measured; not with temporary files, which take hash
+// tables only.
+u64 query_array_bytes(const QueryRun *run)
+{
+    const weft_db  *db = run->session->db;
+    const Settings *settings = &run->session->settings;
+    const bool      is_gpu = settings->device == DEVICE_CUDA ||
+                             (settings->device == DEVICE_AUTO && gpus_is_wanted(db->gpus));
+    const i64       limit = atomic_load(&db->budget.limit), n_threads = network_threads(db->network);
+    if (run->spills || (is_gpu && !run->must_use_cpu)) return 0;
+    return (u64)MIN_OF((limit ? MIN_OF(limit / 4, MANY_GROUPS) : MANY_GROUPS) / n_threads, MANY_GROUPS / 4);
+}
+
 typedef struct GroupGuess { double n_groups, bytes; } GroupGuess;
 
 // A table of groups, while it is made twice as large as it was.
@@ -105,7 +119,10 @@ static GroupGuess estimate_groups(QueryRun *run, const Pipeline *pipeline)
     for (int k = 0; k < pipeline->n_keys; k++) domain *= span_of(run, pipeline->keys[k].value, 1e30);
     const double n_groups = fmax(1, fmin(domain, pipeline->rows_out));
     const double unwoven = bytes_unwoven(run, pipeline, pipeline->n_keys + pipeline->n_aggs);
-    if (domain * state <= ARRAY_GROUPS) return (GroupGuess){ n_groups, unwoven + domain * state * workers };
+    const bool   are_many = domain <= fmin(pipeline->rows_out, 8 * pipeline->n_groups) &&
+                            domain * state <= (double)query_array_bytes(run);
+    if (are_many || domain * state <= ARRAY_GROUPS)
+        return (GroupGuess){ n_groups, unwoven + domain * state * workers };
     const double words = pipeline->n_keys > 1 ? 8.0 * (pipeline->n_keys + 1) : 0,
                  own = fmin(n_groups, pipeline->rows_out / workers);
     const double all = hash_groups(n_groups, state + 8 + words), of_one = hash_groups(own, state + 8 + words);

@@ -621,6 +621,7 @@ static void set_sink(QueryRun *run, PipelineJob *pj)
     if (pipeline->sink == SINK_GROUPS) {
         job->n_keys = pipeline->n_keys, job->keys = values_of(run, pipeline->keys, pipeline->n_keys);
         job->n_aggs = pipeline->n_aggs, job->aggs = pipeline->aggs;
+        job->n_groups = pipeline->n_groups, job->array_bytes = query_array_bytes(run);
     } else if (pipeline->sink == SINK_ROWS) {
         job->n_outputs = pipeline->n_outputs, job->outputs = values_of(run, pipeline->outputs, pipeline->n_outputs);
     } else {

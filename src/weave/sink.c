@@ -28,6 +28,7 @@
 
 #define ARRAY_BYTES_SMALL ((u64)1 << 20)       // always worth it: stays in L2
 #define ARRAY_BYTES_LARGE ((u64)1 << 24)       // worth it when there are many rows per group
+#define PLACES_MOST       8                    // of a larger array, for each group that is expected
 
 // What was put together for the sink.
 static void end_sink(Weaver *w)
@@ -502,14 +503,24 @@ static void note_key_codes(Weaver *w, const KeyCode *codes)
     sink->key_values = w->block.length ? arena_strndup(w->arena, w->block.bytes, w->block.length) : "";
 }
 
+// Whether groups are an array with a place for each of DOMAIN keys, instead of a hash table.  Beyond the caches a place
+// is still reached sooner than a slot, and places of several threads are added up without a search: an array is better
+// as long as few of its places stay empty.
+static bool is_array_better(Weaver *w, u128 domain)
+{
+    const WeaveJob *job = w->job;
+    const u128      bytes = domain * bytes_per_group(w);
+    const double    n_places = (double)domain;
+    if (bytes <= ARRAY_BYTES_SMALL || (bytes <= ARRAY_BYTES_LARGE && n_places * 16 < w->max_rows)) return true;
+    return bytes <= job->array_bytes && n_places <= w->max_rows && n_places <= PLACES_MOST * job->n_groups;
+}
+
 static void write_group_number(Weaver *w, const KeyCode *codes)
 {
     Woven *out = w->out;
     u128   domain;
     out->is_one_word = domain_of(w, codes, &domain);
-    const u128 bytes = out->is_one_word ? domain * bytes_per_group(w) : 0;
-    const bool small = bytes <= ARRAY_BYTES_SMALL || (bytes <= ARRAY_BYTES_LARGE && (double)domain * 16 < w->max_rows);
-    out->group_kind = out->is_one_word && small ? GROUP_ARRAY : GROUP_HASH;
+    out->group_kind = out->is_one_word && is_array_better(w, domain) ? GROUP_ARRAY : GROUP_HASH;
     if (out->group_kind == GROUP_ARRAY) {
         out->n_groups = (u64)MAX_OF(domain, (u128)1);
         note_key_codes(w, codes);

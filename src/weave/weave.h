@@ -166,6 +166,8 @@ typedef struct WeaveJob {
     int              n_aggs;
     const Agg       *aggs;
     Expr            *weight;           // of groups: how many rows a row stands for, in counts; NULL: it is one
+    double           n_groups;         // so many are expected
+    u64              array_bytes;      // an array of many groups may take so much of each thread; 0: it may not be
     int              n_outputs;        // rows
     Expr *const     *outputs;
     const u8        *notes;            // by output: what a device is to find out about it (NOTE_...); NULL: nothing

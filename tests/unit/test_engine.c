@@ -1449,6 +1449,20 @@ TEST(rows_with_several_matches_are_counted_as_often)
     close_db();
 }
 
+// ---- groups ---------------------------------------------------------------------------------------------------------
+
+TEST(groups_by_a_key_without_large_gaps_are_an_array)
+{
+    open_db(NULL);
+    run("create table g as select i as k, i * 100 as far from generate_series(1, 60000) as s(i)");
+    CHECK(!strstr(answer("explain (kernel) select k, sum(far) from g group by k"), "GROUP("));
+    CHECK_HAS(answer("explain (kernel) select far, sum(k) from g group by far"), "GROUP(");
+    CHECK_HAS(answer("explain (kernel) select k, sum(far) from g where far < 1000 group by k"), "GROUP(");
+    run("set memory_limit = '4MB'");
+    CHECK_HAS(answer("explain (kernel) select k, sum(far) from g group by k"), "GROUP(");
+    close_db();
+}
+
 // ---- weave_budget ---------------------------------------------------------------------------------------------------
 
 static int times_in(const char *text, const char *word)
