@@ -8,7 +8,7 @@
 #   strangers  16, 256 and 1,024 clients, a fifth of the queries of shapes seen once              2 minutes
 #   fair       short queries beside 1,000 clients with long ones                                  1 minute
 #   host       1 to 1,024 clients on the CPU's cores                                              2 minutes
-#   beside     16 to 1,024 clients beside DuckDB, which loads text files first                    5 minutes
+#   beside     as crowd, with DuckDB in the same run, which loads text files first                6 minutes
 #   large      1, 64 and 1,024 clients at five times the scale                                    4 minutes
 #   streams    CSV through eight pipes into 100 views, on the card and on the CPU                 1 minute
 #   flow       weft lab flow                                                                      2 minutes
@@ -76,7 +76,9 @@ part_host() { crowd_of 1,64,256,1024 0 --scale "$scale" --device cpu; }
 
 part_beside() {
     set -- --scale "$scale" --device "$device" --threads "$threads" --parts clients --strangers 0
-    bench/concurrency/run.sh "$@" --clients 16,64,256,1024 --duckdb-clients 64 --seconds "$seconds" --record "$record"
+    set -- "$@" --clients 1,16,64,256,1024,4096
+    bench/concurrency/run.sh "$@" --alone --seconds 2 &&
+        bench/concurrency/run.sh "$@" --duckdb-clients 64 --seconds "$seconds" --record "$record"
 }
 
 part_large() { crowd_of 1,64,1024 0 --scale $((scale * 5)) --device "$device"; }
