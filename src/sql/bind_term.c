@@ -114,6 +114,7 @@ bool term_is_not_null(const Binder *binder, const Expr *expr)
         case EXPR_CASE:   return false;
         case EXPR_CALL:   break;
     }
+    if (function_of(expr->op) && function_of(expr->op)->may_be_null) return false;
     switch (expr->op) {
         case OP_IS_NULL: case OP_IS_NOT_NULL: return true;
         case OP_COALESCE: return term_is_not_null(binder, expr->args[expr->n_args - 1]);
