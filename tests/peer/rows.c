@@ -69,11 +69,12 @@ void rows_print(const Rows *rows, size_t at_most)
 
 typedef struct RowOrder { const Rows *rows; const bool *is_float; } RowOrder;
 
+// Where the terms of a sum cancel, an engine that rounds on the way is left with another remainder, as 0 and -5e-20.
 static bool are_close(double x, double y)
 {
     if (!isfinite(x) || !isfinite(y))
         return x == y || (isnan(x) && isnan(y));
-    return x == y || fabs(x - y) <= 1e-9 * fmax(fabs(x), fabs(y));
+    return fabs(x - y) <= fmax(1e-15, 1e-9 * fmax(fabs(x), fabs(y)));
 }
 
 static int compare_cells(const char *a, const char *b, bool is_float)
