@@ -412,7 +412,7 @@ static void sweep(Store *store, Arena *scratch, char **names, int n_names)
         if (is_new_chunk(names[i]) ||
             (is_data && !is_in(known, names[i]) && (id < next_id || is_in(interrupted, names[i])))) {
             (void)file_remove(named_path(store, names[i], path), NULL);
-        } else if (is_data && id >= next_id && id < UINT64_MAX) {
+        } else if (is_data && id >= next_id && id < DISK_IDS) {
             n_strange++;
             store->next_id = MAX_OF(store->next_id, id + 1);    // and never written over
         }

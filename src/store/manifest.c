@@ -486,6 +486,7 @@ weft_status manifest_decode(const char *path, const void *bytes, size_t length, 
     TRY(check_frame(path, bytes, length, err));
     Cursor cursor = { (const u8 *)bytes + sizeof(magic), (const u8 *)bytes + length - sizeof(u64), false };
     *next_id = get_u64(&cursor);
+    cursor.is_bad |= *next_id == 0 || *next_id > DISK_IDS;
     u32 n_wanted = get_u32(&cursor);
     const char *last = "";
     const u8 version = ((const u8 *)bytes)[sizeof(magic) - 1];

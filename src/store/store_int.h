@@ -270,6 +270,9 @@ void       meta_free(TableMeta *meta);                      // NULL is fine
 void       meta_set_scale(TableMeta *meta, const Table *table, int column, int scale);
 void       meta_set_indexes(TableMeta *meta, const IndexDef *indexes, int n_indexes);      // copies them
 
+// Ids on disk are smaller: a database never gives out so many, so a larger one is damage.
+#define DISK_IDS ((u64)1 << 62)
+
 // The bytes of a manifest, and back.  Reading trusts nothing: CORRUPT, or UNSUPPORTED for a later format.
 void        manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, bool has_views, Text *out);
 bool        manifest_has_views(const void *bytes);          // of one that was decoded: there must be a file of views
@@ -312,7 +315,7 @@ struct Store {
     Budget         *budget;
     File            lock_file;
     bool            is_read_only;      // the directory does not let us write
-    _Atomic u64     next_id;           // for tables and files; never given out twice
+    _Atomic u64     next_id;           // for tables and files; never given out twice; on disk at most DISK_IDS
     _Atomic u32     chunk_rows;
     pthread_mutex_t commit_lock;       // one change of the manifest at a time; taken before lock
     bool            is_in_doubt;       // by commit_lock: the manifest on disk may be one that was refused

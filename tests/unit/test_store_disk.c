@@ -208,6 +208,34 @@ TEST(orphans_are_swept_and_strangers_stay)
     CHECK_INT(count_files(path, ".txt"), 1);
 }
 
+// The next table would have an id that files of other stores have, or 0.
+TEST(an_id_that_no_database_reaches_is_not_taken_over)
+{
+    const char *path = fresh_path();
+    const u64   last = UINT64_MAX;
+    char        file[2048];
+    Text        manifest = { 0 };
+    Store      *store = open_store(path);
+    create_numbers(store);
+    store_close(store);
+    snprintf(file, sizeof(file), "%s/8000000000000001.chunk", path);
+    write_bytes(file, "x", 1);
+    store = open_store(path);
+    append_numbers(store, 0, 10);
+    store_close(store);
+    CHECK_INT(count_files(path, ".chunk"), 2);              // ours, and the one that was there
+    snprintf(file, sizeof(file), "%s/manifest", path);
+    CHECK_OK(file_read_all(file, &manifest, &err), err);
+    u64 next_id;
+    memcpy(&next_id, manifest.bytes + 8, sizeof next_id);
+    CHECK(next_id < 100);
+    memcpy(manifest.bytes + 8, &last, sizeof last);
+    set_checksum(&manifest);
+    write_bytes(file, manifest.bytes, manifest.length);
+    CHECK_STATUS(store_open(path, NULL, &store, &err), WEFT_CORRUPT);
+    text_free(&manifest);
+}
+
 static void copy_file(const char *from, const char *to)
 {
     Text bytes = { 0 };
