@@ -408,6 +408,16 @@ static weft_status execute_once(weft_session *session, const char *sql, const Va
     return status;
 }
 
+// Integers and floats are out of range whatever room quotients have: that is the error, and no further try helps.
+static bool is_of_other_numbers(const Error *err)
+{
+    static const char *const messages[] = { "smallint out of range", "integer out of range", "bigint out of range",
+                                            "value out of range: overflow", "value out of range: underflow" };
+    for (int i = 0; i < COUNT_OF(messages); i++)
+        if (strcmp(err->message, messages[i]) == 0) return true;
+    return false;
+}
+
 // Quotients have room for 24 digits behind the point.  Where that leaves too little before it, the statement, which has
 // changed nothing, is bound and run again with fewer; with fewer than 16, a quotient that loses digits fails.
 static weft_status execute(weft_session *session, const char *sql, const Value *params, int n_params,
@@ -419,7 +429,7 @@ static weft_status execute(weft_session *session, const char *sql, const Value *
         Error first = *err;
         bool  has_quotients = false;
         status = execute_once(session, sql, params, n_params, scales[i], &has_quotients, result, err);
-        if (status != WEFT_OUT_OF_RANGE || !has_quotients) break;
+        if (status != WEFT_OUT_OF_RANGE || !has_quotients || is_of_other_numbers(err)) break;
         if (i + 1 == COUNT_OF(scales)) {
             error_hint(err, "Quotients of double precision may be larger.");
             break;
