@@ -4,8 +4,7 @@
 // stored and read again between two of them.  Weaving off, every step is a kernel of its own: slower, and a second
 // implementation that all answers are compared with.
 // A pipeline is woven when the tables it probes are built, so their real hit rates order the probes and their real
-// contents
-// decide the shape of the text.
+// contents decide the shape of the text.
 
 #include "engine/engine.h"
 #include "engine/kinds.h"

@@ -27,7 +27,7 @@ typedef struct ShapePlan {
     const char        **fixed;         // by literal, as it is written; NULL: it may be another one
     size_t             *fixed_lengths;
     int                 n_literals;
-    const TextHoles        *holes;
+    const TextHoles    *holes;
     const Statement    *statement;
     const int          *tokens;        // by place in the text: the token that begins there; -1: none
     const Table       **tables;

@@ -74,7 +74,7 @@ static weft_status dump_with_guesses(const Execution *ex, const char *sql, const
     Statement *statement;
     Error      err;
     Plan      *instance;
-    TextHoles     *holes = arena_make(home, TextHoles);
+    TextHoles *holes = arena_make(home, TextHoles);
     error_clear(&err);
     holes->arena = home, holes->shape = shape;
     TRY(plan_again(ex, sql, shape, holes, home, &other, found->of, &statement, &err));
@@ -147,7 +147,7 @@ void shaped_offer(const Execution *ex, const char *sql, const TextShape *shape, 
     weft_db *db = ex->session->db;
     if (ex->n_behind || !shape_plans_wants(db->shape_plans, shape, is_checked())) return;
     Arena     *home = arena_new(NULL, "statement");
-    TextHoles     *holes = arena_make(home, TextHoles);
+    TextHoles *holes = arena_make(home, TextHoles);
     Execution  other;
     Statement *statement = NULL;
     Error      ignored;

@@ -38,8 +38,8 @@ static inline u64 prefix_of_float(double value)
 typedef int RowCompare(const Sorter *sorter, u64 a, u64 b);
 
 // The rows by the GPU that left them, where SET gpu_sort and their number say so.  *ROWS is NULL where the host is to
-// sort: run->sort_report says why.  N_WANTED: so many of the first ones are needed.  Codes have
-// ranks.
+// sort: run->sort_report says why.  N_WANTED: so many of the first ones are needed.  Codes that are
+// keys have ranks.
 weft_status sort_on_gpu(const Sorter *sorter, RowCompare *compare, u64 n_rows, u64 n_wanted, u64 **rows);
 
 #endif

@@ -598,8 +598,7 @@ Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *f
                        const int *kinds);
 
 // Tables, by place in ORDER: class of a value (0: it is unwanted); state + 1 by the state before (in place 1 by class)
-// and class; by the
-// first group key of a test: atom of a value, and the code of an atom within its class.
+// and class; by the first group key of a test: atom of a value, and the code of an atom within its class.
 static inline int cube_table_class(int d) { return d; }
 static inline int cube_table_next(const CubeForm *form, int d) { return form->n_tests + d - 1; }
 static inline int cube_table_atoms(const CubeForm *form, int k) { return 2 * form->n_tests - 1 + 2 * k; }
