@@ -153,7 +153,8 @@ void shaped_offer(const Execution *ex, const char *sql, const TextShape *shape, 
     Error      ignored;
     error_clear(&ignored);
     holes->arena = home, holes->shape = shape;
-    if (!plan_again(ex, sql, shape, holes, home, &other, NULL, &statement, &ignored) &&
+    // A table may be a view by now, whose changes a plan that is kept would not see (lookup.c).
+    if (!plan_again(ex, sql, shape, holes, home, &other, NULL, &statement, &ignored) && !other.uses_virtual &&
         plan_is_template(statement->plan)) {
         shape_plans_add(db->shape_plans, shape, home, statement, holes, plan, other.tables, other.n_tables);
         return;
