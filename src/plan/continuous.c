@@ -95,7 +95,8 @@ weft_status plan_check_continuous(const Plan *plan, Error *err)
     const Node *groups = find_groups(plan->root);
     if (plan->n_shared) return refuse(err, -1, "WITH in a continuous view");
     if (plan->n_params) return refuse(err, plan->params[0].at, "a subquery with one value in a continuous view");
-    if (plan->is_momentary) return refuse(err, -1, "the current time in a continuous view");
+    if (plan->is_momentary)            // a stored timestamptz, too: how it is read depends on the session's time zone
+        return refuse(err, -1, "the current time, random() or a timestamptz in a continuous view");
     const int n_streams = count_streams(plan->root);
     if (n_streams > 1) return refuse(err, -1, "a join of streams in a continuous view");
     if (n_streams == 0) {
