@@ -204,7 +204,8 @@ bool shape_plans_wants(ShapePlans *plans, const TextShape *shape, bool is_eager)
     Seen      *seen = &plans->seen[shape->hash % SEEN_MOST];
     const bool is_known = seen->hash == shape->hash;
     if (!is_known) *seen = (Seen){ .hash = shape->hash };
-    const bool is_wanted = (is_known || is_eager) && seen->n_tries++ < TRIES_MOST;
+    const bool is_wanted = (is_known || is_eager) && seen->n_tries < TRIES_MOST;
+    seen->n_tries += is_wanted;
     pthread_mutex_unlock(&plans->mutex);
     return is_wanted;
 }
