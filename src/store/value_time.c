@@ -243,11 +243,11 @@ static bool take_time(Reader *r, Moment *m)
     return true;
 }
 
-// +hh, +hhmm, +hh:mm[:ss]
+// +hh, +hmm, +hhmm, +hh:mm[:ss]
 static bool take_offset(Reader *r, Moment *m)
 {
     int sign = *r->at++ == '-' ? -1 : 1, hours, minutes = 0, seconds = 0, n = take_digits(r, &hours);
-    if (n == 4)
+    if (n == 3 || n == 4)
         minutes = hours % 100, hours /= 100;
     else if (n != 1 && n != 2)
         return false;
@@ -395,9 +395,11 @@ static const IntervalUnit *take_unit(Reader *r)
     return NULL;
 }
 
-typedef struct Span { i64 months, days; i128 micros; } Span;
+typedef struct Span { i128 months, days, micros; } Span;    // wide enough for the sum of all parts that there can be
 
-typedef struct Amount { bool is_negative; i64 whole; double fraction; bool has_fraction; } Amount;
+typedef struct Amount { bool is_negative; i128 whole; double fraction; bool has_fraction; } Amount;
+
+#define AMOUNT_MOST ((i128)1 << 64)
 
 static bool take_amount(Reader *r, Amount *a)
 {
@@ -407,11 +409,8 @@ static bool take_amount(Reader *r, Amount *a)
     else
         take(r, '+');
     int n = 0;
-    for (; r->at < r->end && is_digit(*r->at); r->at++, n++) {
-        if (n >= 17)
-            return false;
-        a->whole = a->whole * 10 + (*r->at - '0');
-    }
+    for (; r->at < r->end && is_digit(*r->at); r->at++, n++)
+        a->whole = MIN_OF(a->whole * 10 + (*r->at - '0'), AMOUNT_MOST);
     if (take(r, '.')) {
         double unit = 0.1;
         a->has_fraction = true;
@@ -427,7 +426,7 @@ static void add_amount(Span *span, const Amount *a, const IntervalUnit *unit)
     i64 sign = a->is_negative ? -1 : 1;
     span->months += sign * a->whole * unit->months;
     span->days += sign * a->whole * unit->days;
-    span->micros += (i128)(sign * a->whole) * unit->micros;
+    span->micros += sign * a->whole * unit->micros;
     if (!a->has_fraction)
         return;
     double rest = a->fraction;
@@ -658,6 +657,13 @@ static bool take_parts(Reader *r, Span *span, bool *out_of_range)
     return seen != 0;
 }
 
+static weft_status interval_out_of_range(const char *bytes, size_t length, Error *err)
+{
+    char quoted[VALUE_QUOTE_BYTES];
+    return fail(err, WEFT_INTERVAL_OVERFLOW, -1, "interval field value out of range: \"%s\"",
+                value_quote(bytes, length, quoted));
+}
+
 weft_status parse_interval(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
     Span span = { 0 };
@@ -669,10 +675,11 @@ weft_status parse_interval(Type type, const char *bytes, size_t length, Value *v
         is_good = take_parts(&r, &span, &out_of_range);
     if (!is_good)
         return value_bad_text(type, bytes, length, err);
-    if (out_of_range)
-        return fail(err, WEFT_INTERVAL_OVERFLOW, -1, "interval field value out of range");
-    if (span.months != (i32)span.months || span.days != (i32)span.days || span.micros != (i64)span.micros)
-        return fail(err, WEFT_INTERVAL_OVERFLOW, -1, "interval out of range");
+    const i128 years = span.months / 12;
+    if (out_of_range || years != (i32)years || span.days != (i32)span.days || span.micros != (i64)span.micros)
+        return interval_out_of_range(bytes, length, err);
+    if (span.months != (i32)span.months)
+        return fail(err, WEFT_DATETIME_OVERFLOW, -1, "interval out of range");
     value->interval.months = (i32)span.months;
     value->interval.days = (i32)span.days;
     value->interval.micros = (i64)span.micros;

@@ -93,7 +93,8 @@ static bool take_day(const char **p, RuleDay *day)
     } else {
         if (**p == 'J')
             day->kind = *(*p)++;
-        if (!take_number(p, &day->day))
+        const int first = day->kind == 'J', last = 365;
+        if (!take_number(p, &day->day) || day->day < first || day->day > last)
             return false;
     }
     return **p != '/' || (++*p, take_clock(p, &day->seconds));
@@ -382,9 +383,9 @@ bool zone_find_setting(const char *name, u8 *number)
     if (end == name || *end || !(hours > -168 && hours < 168))
         return zone_find_named(name, strlen(name), number);
     const i32 seconds = (i32)(hours * 3600), size = abs(seconds);
-    const int minutes = size / 60 % 60;
-    char      clock[16];
-    snprintf(clock, sizeof(clock), minutes ? "%02d:%02d" : "%02d", size / 3600, minutes);
+    char clock[16];
+    snprintf(clock, sizeof(clock), size % 60 ? "%02d:%02d:%02d" : size % 3600 ? "%02d:%02d" : "%02d", size / 3600,
+             size / 60 % 60, size % 60);
     snprintf(text, sizeof(text), "<%c%s>%c%s", seconds < 0 ? '-' : '+', clock, seconds < 0 ? '+' : '-', clock);
     return zone_find_named(text, strlen(text), number);
 }

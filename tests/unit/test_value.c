@@ -272,7 +272,7 @@ TEST(intervals)
     CHECK_STR(again(TYPE(INTERVAL), "1 hour"), "01:00:00");
     CHECK_STR(again(TYPE(INTERVAL), "1 day 2"), "1 day 00:00:02");
     CHECK_STR(again(TYPE(INTERVAL), "3000000000 days"), "INTERVAL_OVERFLOW");
-    CHECK_STR(again(TYPE(INTERVAL), "900000000 years"), "INTERVAL_OVERFLOW");
+    CHECK_STR(again(TYPE(INTERVAL), "900000000 years"), "DATETIME_OVERFLOW");
     const char *bad[] = { "", "day", "1 lightyear", "one day", "s", "P", "1:2:3:4" };
     for (int i = 0; i < COUNT_OF(bad); i++)
         CHECK_STR(again(TYPE(INTERVAL), bad[i]), "BAD_DATETIME");
