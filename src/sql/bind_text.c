@@ -99,6 +99,7 @@ weft_status bind_concat(Binder *binder, Expr **args, int n_args, int at, Expr **
 weft_status bind_concat_ws(Binder *binder, Expr **args, int n_args, int at, Expr **out)
 {
     Expr *separator, *parts[2], *length[2];
+    if (!is_text(args[0])) return bind_no_function(binder, "concat_ws", args, n_args, at);
     TRY(as_text(binder, args[0], &separator));
     for (int i = 1; i < n_args; i++) {
         TRY(as_printed(binder, args[i], &args[i]));
