@@ -46,18 +46,6 @@ static weft_status share_numbered(const Pairs *pairs, const Node *side, Shared *
     return WEFT_OK;
 }
 
-// A reference's rows under the names of SIDE's, and behind them the number.
-static Node *named_as(Plan *plan, Node *reference, const Node *side)
-{
-    Expr **exprs = arena_array(plan->arena, Expr *, reference->n_out);
-    int   *columns = arena_array(plan->arena, int, reference->n_out);
-    for (int c = 0; c < reference->n_out; c++) {
-        exprs[c] = plan_column_expr(plan, reference->out[c], -1);
-        columns[c] = c < side->n_out ? side->out[c] : reference->out[c];
-    }
-    return plan_project(plan, reference, exprs, columns, reference->n_out);
-}
-
 static weft_status rename_all(const Pairs *pairs, Expr *const *from, int n, const Substitution *names, Expr ***out)
 {
     *out = arena_array(pairs->plan->arena, Expr *, n + 1);
@@ -103,7 +91,7 @@ static weft_status rewrite_join(void *context, Node **slot)
     TRY(share_numbered(pairs, join->inputs[0], &shared));
     Node *left = plan_reference(plan, shared, NULL, -1), *again = plan_reference(plan, shared, NULL, -1);
     TRY(matching(pairs, join, again, &matches));
-    join->inputs[0] = named_as(plan, left, join->inputs[0]);
+    join->inputs[0] = plan_numbered_as(plan, left, join->inputs[0]);
     join->inputs[1] = matches;
     join_by_number(plan, join, left->out[number], again->out[number]);
     *slot = node_in_order(plan, join, out, n_out);

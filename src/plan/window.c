@@ -104,6 +104,17 @@ Node *plan_number_rows(Plan *plan, Node *input)
     return plan_window(plan, input, NULL, 0, windows);
 }
 
+Node *plan_numbered_as(Plan *plan, Node *reference, const Node *side)
+{
+    Expr **exprs = arena_array(plan->arena, Expr *, reference->n_out);
+    int   *columns = arena_array(plan->arena, int, reference->n_out);
+    for (int c = 0; c < reference->n_out; c++) {
+        exprs[c] = plan_column_expr(plan, reference->out[c], -1);
+        columns[c] = c < side->n_out ? side->out[c] : reference->out[c];
+    }
+    return plan_project(plan, reference, exprs, columns, reference->n_out);
+}
+
 static bool order_is_same(const WindowOrder *a, const WindowOrder *b)
 {
     if (a->n_partition != b->n_partition || a->n_keys != b->n_keys) return false;

@@ -90,6 +90,8 @@ bool              frame_equal(const Frame *a, const Frame *b);
 // KEYS and WINDOWS become the node's own.
 Node    *plan_window(Plan *plan, Node *input, Expr **keys, int n_keys, Windows *windows);
 Node    *plan_number_rows(Plan *plan, Node *input);                    // its last column: row_number() over ()
+// The rows of REFERENCE, which are SIDE's with a number behind them, under the names of SIDE's columns.
+Node    *plan_numbered_as(Plan *plan, Node *reference, const Node *side);
 void     window_settle_out(Plan *plan, Node *node);                    // out anew, from the input's
 bool     window_func_is_same(const WindowFunc *a, const WindowFunc *b);     // of one node
 bool     window_is_same(const Windows *a, const Windows *b);           // over the same keys, they compute the same

@@ -119,18 +119,6 @@ static weft_status rename_side(Binder *binder, Join *join, const Node *from, con
     return WEFT_OK;
 }
 
-// A reference's rows under the names of SIDE's, and behind them the number.
-static Node *named_as(Binder *binder, Node *reference, const Node *side)
-{
-    Expr **exprs = arena_array(binder->arena, Expr *, reference->n_out);
-    int   *columns = arena_array(binder->arena, int, reference->n_out);
-    for (int c = 0; c < reference->n_out; c++) {
-        exprs[c] = plan_column_expr(binder->plan, reference->out[c], -1);
-        columns[c] = c < side->n_out ? side->out[c] : reference->out[c];
-    }
-    return plan_project(binder->plan, reference, exprs, columns, reference->n_out);
-}
-
 static bool is_correlated(const Binder *binder, const Node *node)
 {
     ColumnSet free_columns = { 0 };
@@ -154,7 +142,7 @@ static weft_status join_full_pairs(Binder *binder, Join *join, int at, Node **ou
     Expr *numbers[2], **condition = arena_array(binder->arena, Expr *, 1);
     for (int i = 0; i < 2; i++) numbers[i] = plan_column_expr(plan, equal[i]->out[rows->n_out], at);
     TRY(bind_call(binder, OP_EQ, numbers[0], numbers[1], at, condition));
-    *out = plan_join(plan, JOIN_FULL, pairs, named_as(binder, equal[1], rows), condition, 1);
+    *out = plan_join(plan, JOIN_FULL, pairs, plan_numbered_as(plan, equal[1], rows), condition, 1);
     return WEFT_OK;
 }
 
