@@ -459,10 +459,12 @@ static void show_weave_budget(const weft_session *session, Text *text)
 static weft_status set_timezone(weft_session *session, const char *value, bool *understood, Error *err)
 {
     u8 zone = 0;
-    (void)err;
     *understood = !value || zone_find_setting(value, &zone);
     if (*understood) session->settings.zone = zone;
-    return WEFT_OK;
+    if (*understood || zone_has_room(NULL)) return WEFT_OK;
+    fail(err, WEFT_INVALID_PARAMETER, -1, "invalid value for setting \"timezone\": \"%s\"", value);
+    (void)zone_has_room(err);
+    return WEFT_INVALID_PARAMETER;
 }
 
 static void show_timezone(const weft_session *session, Text *text)

@@ -228,8 +228,10 @@ static weft_status find_zone(Binder *binder, const Expr *arg, u8 *zone)
     char word[64];
     TRY(literal_word(binder, arg, "time zone", word));
     if (zone_find(arg->value.text.bytes, arg->value.text.length, zone)) return WEFT_OK;
-    return fail(binder->err, WEFT_INVALID_PARAMETER, arg->at, "time zone \"%.*s\" not recognized",
-                (int)MIN_OF(arg->value.text.length, 60), arg->value.text.bytes);
+    fail(binder->err, WEFT_INVALID_PARAMETER, arg->at, "time zone \"%.*s\" not recognized",
+         (int)MIN_OF(arg->value.text.length, 60), arg->value.text.bytes);
+    (void)zone_has_room(binder->err);
+    return WEFT_INVALID_PARAMETER;
 }
 
 // Of a timestamp with time zone by the clock of its zone, unless that is a matter of less than an hour.

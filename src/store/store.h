@@ -129,6 +129,7 @@ bool        zone_find(const char *name, size_t length, u8 *number);        // an
 bool        zone_find_named(const char *name, size_t length, u8 *number);  // Europe/Berlin in any case, UTC+3
 bool        zone_find_setting(const char *name, u8 *number);               // the same, or hours to the east
 bool        zone_abbreviation(const char *name, size_t length, i32 *seconds);      // CET: 3600, in summer too
+bool        zone_has_room(Error *err);                             // for one more; else ERR gets a hint
 const char *zone_name(u8 number);
 i32         zone_offset(u8 number, i64 seconds);                   // from UTC, in seconds, at a moment of UTC
 i32         zone_offset_of_local(u8 number, i64 local_seconds);

@@ -390,6 +390,16 @@ bool zone_find_setting(const char *name, u8 *number)
     return zone_find_named(text, strlen(text), number);
 }
 
+bool zone_has_room(Error *err)
+{
+    pthread_mutex_lock(&zones_lock);
+    const bool has_room = n_zones < ZONES_MOST;
+    pthread_mutex_unlock(&zones_lock);
+    if (!has_room)
+        error_hint(err, "A process knows %d zones at most, and this one has met as many.", ZONES_MOST);
+    return has_room;
+}
+
 const char *zone_name(u8 number)
 {
     return number ? atomic_load(&zones[number - 1])->name : "UTC";
