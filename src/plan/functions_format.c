@@ -54,8 +54,9 @@ static const FormatPattern patterns[] = {
     { "MM", F_MM },      { "DD", F_DD },     { "ID", F_ID },     { "HH", F_HH12 },   { "MI", F_MI },
     { "SS", F_SS },      { "MS", F_MS },     { "US", F_US },     { "AM", F_AM },     { "PM", F_AM },
     { "Dy", F_DY },      { "WW", F_WW },     { "IW", F_IW },     { "CC", F_CC },     { "TZ", F_REFUSED },
-    { "OF", F_REFUSED }, { "RM", F_REFUSED }, { "BC", F_REFUSED }, { "AD", F_REFUSED }, { "Y", F_Y },
-    { "D", F_D },        { "W", F_W },       { "Q", F_Q },       { "J", F_J },       { "I", F_REFUSED },
+    { "FX", F_REFUSED }, { "OF", F_REFUSED }, { "RM", F_REFUSED }, { "BC", F_REFUSED }, { "AD", F_REFUSED },
+    { "Y", F_Y },        { "D", F_D },       { "W", F_W },       { "Q", F_Q },       { "J", F_J },
+    { "I", F_REFUSED },
 };
 
 static const char *const month_names[] = { "January", "February", "March",     "April",   "May",      "June",
@@ -77,6 +78,16 @@ static const FormatPattern *find_pattern(Chars format)
     for (int i = 0; i < COUNT_OF(patterns); i++)
         if (begins(format, patterns[i].text)) return &patterns[i];
     return NULL;
+}
+
+// FM: without zeros and blanks that fill up; TM: names without these, in the language of messages, which is English.
+typedef enum FormatPrefix { PREFIX_NONE, PREFIX_FM, PREFIX_TM } FormatPrefix;
+
+static FormatPrefix take_prefix(Chars *format)
+{
+    const FormatPrefix prefix = begins(*format, "FM") ? PREFIX_FM : begins(*format, "TM") ? PREFIX_TM : PREFIX_NONE;
+    if (prefix) format->at += 2;
+    return prefix;
 }
 
 static weft_status refuse_pattern(const Expr *call, const FormatPattern *pattern, Error *err)
@@ -262,8 +273,8 @@ static weft_status not_of_span(const Expr *call, const FormatPattern *pattern, E
 }
 
 // Nothing for the quarter of an interval without months.
-static weft_status add_pattern(const Expr *call, const FormatMoment *m, const FormatPattern *pattern, bool fills,
-                               Chars *format, Text *out, Error *err)
+static weft_status add_pattern(const Expr *call, const FormatMoment *m, const FormatPattern *pattern,
+                               FormatPrefix prefix, Chars *format, Text *out, Error *err)
 {
     int         width;
     i64         number;
@@ -275,27 +286,26 @@ static weft_status add_pattern(const Expr *call, const FormatMoment *m, const Fo
     if (m->is_span && !is_half) {
         if (!number_of_span(m, pattern->field, &width, &number)) return not_of_span(call, pattern, err);
     } else {
-        if (add_words(out, m, pattern->field, start, fills)) return WEFT_OK;
+        if (add_words(out, m, pattern->field, start, !prefix)) return WEFT_OK;
         number = number_of(m, pattern->field, &width);
     }
-    text_add(out, "%0*lld", fills ? width : 1, (long long)number);
-    if (!begins(*format, "TH")) return WEFT_OK;
-    add_ordinal(out, number, *format->at == 'T');
-    format->at += 2;
+    text_add(out, "%0*lld", prefix == PREFIX_FM ? 1 : width, (long long)number);
+    const bool has_ordinal = begins(*format, "TH");
+    if (has_ordinal) add_ordinal(out, number, *format->at == 'T');
+    if (has_ordinal || (begins(*format, "SP") && *format->at == 'S')) format->at += 2;      // SP does nothing
     return WEFT_OK;
 }
 
 static weft_status format_moment(const Expr *call, const FormatMoment *m, Chars format, Text *out, Error *err)
 {
     while (format.at < format.end) {
-        const bool fills = !begins(format, "FM");
-        if (!fills) format.at += 2;
+        const FormatPrefix   prefix = take_prefix(&format);
         const FormatPattern *pattern = find_pattern(format);
         if (!pattern) {
             if (format.at < format.end) add_literal(out, &format);
             continue;
         }
-        TRY(add_pattern(call, m, pattern, fills, &format, out, err));
+        TRY(add_pattern(call, m, pattern, prefix, &format, out, err));
     }
     return WEFT_OK;
 }
@@ -625,7 +635,7 @@ static weft_status parse_moment(const Expr *call, const Value *args, Parsed *p, 
     Chars text = chars_of(&args[0]), format = chars_of(&args[1]);
     *p = (Parsed){ .year = 0, .month = 1, .day = 1 };
     while (format.at < format.end) {
-        if (begins(format, "FM")) format.at += 2;
+        (void)take_prefix(&format);
         const FormatPattern *pattern = find_pattern(format);
         if (!pattern) {
             Text literal = { 0 };
