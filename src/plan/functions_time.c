@@ -193,6 +193,15 @@ static weft_status eval_zone_seconds(const Expr *call, const Value *args, Value 
     return WEFT_OK;
 }
 
+// By the clock of a zone, but with the offset that was: of the two hours at the end of summer time each stays itself.
+static weft_status eval_zone_floor(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    const i64 x = (i64)args[0].i, unit = (i64)args[2].i;
+    const i64 offset = zone_offset((u8)args[1].i, floor_div(x, SECOND_MICROS)) * SECOND_MICROS;
+    value->i = floor_div(x + offset, unit) * unit - offset;
+    return value_fits(value->i, call->type) ? WEFT_OK : range_error(call->type, call->at, err);
+}
+
 // ---- intervals ------------------------------------------------------------------------------------------------------
 
 #define EVAL(name) static weft_status name(const Expr *call, const Value *args, Value *value, Error *err)
@@ -478,6 +487,8 @@ static const Function functions[] = {
            .eval = eval_from_local, .can_fail = true),
     HIDDEN("zone_seconds", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .types = function_gives_integer,
         .eval = eval_zone_seconds),
+    HIDDEN("zone_floor", 3, .args = { ARG_MOMENT, ARG_CONSTANT, ARG_CONSTANT }, .eval = eval_zone_floor,
+           .can_fail = true),
 
     HIDDEN("interval_between", 2, .args = { ARG_MOMENT, ARG_MOMENT }, .types = give_interval, .eval = eval_between),
     HIDDEN("interval_of_micros", 1, FROM(ARG_BIGINT), .types = give_interval, .eval = eval_of_micros),

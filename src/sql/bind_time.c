@@ -234,12 +234,17 @@ static weft_status find_zone(Binder *binder, const Expr *arg, u8 *zone)
     return WEFT_INVALID_PARAMETER;
 }
 
-// Of a timestamp with time zone by the clock of its zone, unless that is a matter of less than an hour.
+// Of a timestamp with time zone by the clock of its zone, unless that is a matter of less than a minute.  Hours and
+// minutes keep the offset; days begin with the one that they have at midnight.
 static weft_status trunc_zoned(Binder *binder, const char *field, Expr *stamp, int field_at, int at, Expr **out)
 {
     const Type type = stamp->type;
     const i64  micros = unit_micros(field);
     if (micros && micros <= SECOND_MICROS) return trunc_stamp(binder, field, stamp, field_at, at, out);
+    if (micros && micros < DAY_MICROS && type.scale) {
+        Expr *args[3] = { stamp, term_integer(binder, type.scale, at), term_bigint(binder, micros, at) };
+        return hidden(binder, "zone_floor", args, 3, at, out);
+    }
     TRY(cast_to(binder, stamp, TYPE(TIMESTAMP), at, out));
     TRY(trunc_stamp(binder, field, *out, field_at, at, out));
     return cast_to(binder, *out, type, at, out);
