@@ -571,7 +571,12 @@ static weft_status open_files(CopyRun *copy, const char *path, Error *err)
     if (copy->lines)
         return WEFT_OK;
     TRY(stream_open_read(path, options->is_std ? options->fd : -1, copy->cancel, &copy->input, err));
-    return options->reject_path ? stream_open_write(options->reject_path, -1, &copy->reject_file, err) : WEFT_OK;
+    if (!options->reject_path)
+        return WEFT_OK;
+    // To open it empties it.
+    if (stream_reads(copy->input, options->reject_path))
+        return fail(err, WEFT_INVALID_PARAMETER, -1, "REJECT \"%.400s\" is the file that is read", options->reject_path);
+    return stream_open_write(options->reject_path, -1, &copy->reject_file, err);
 }
 
 static weft_status copy_all(CopyRun *copy, Pool *pool, const char *path, Error *err)

@@ -158,6 +158,13 @@ weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cance
     return status;
 }
 
+bool stream_reads(const CopyStream *stream, const char *path)
+{
+    struct stat read, other;
+    return fstat(stream->file.fd, &read) == 0 && S_ISREG(read.st_mode) && stat(path, &other) == 0 &&
+           read.st_dev == other.st_dev && read.st_ino == other.st_ino;
+}
+
 static weft_status read_some(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err)
 {
     for (;;) {

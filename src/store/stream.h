@@ -25,6 +25,7 @@ weft_status stream_read_some(CopyStream *stream, char *to, size_t length, size_t
 bool        stream_is_plain_file(const CopyStream *stream);      // a regular file that is not compressed
 u64         stream_size(const CopyStream *stream);               // of a regular file, as it lies there; else 0
 u64         stream_offset(const CopyStream *stream);             // bytes of it that were read
+bool        stream_reads(const CopyStream *stream, const char *path);    // the regular file at PATH, by whatever name
 
 weft_status stream_open_write(const char *path, int fd, CopyStream **out, Error *err);
 weft_status stream_write(CopyStream *stream, const char *bytes, size_t length, Error *err);
