@@ -432,17 +432,19 @@ void copy_json_place(const CopyJson *json, const CopyBlock *block, CopyProblem *
 
 // ---- the members of an object, for guessing columns -----------------------------------------------------------------
 
+// A key with a mistake in its value is shown, too: its column is there, and COPY reports the mistake.
 static void show_member(JsonCursor *cursor, const JsonValue *key, const JsonValue *value, JsonMember *member,
                         void *context)
 {
     Text name = { 0 }, text = { 0 };
-    put_string(&name, cursor->start + key->start + 1, cursor->start + key->start + key->length - 1, cursor);
+    JsonCursor keys = { .start = cursor->start };
+    put_string(&name, cursor->start + key->start + 1, cursor->start + key->start + key->length - 1, &keys);
     const char *bytes = cursor->start + value->start;
     if (value->is_string)
         put_string(&text, bytes + 1, bytes + value->length - 1, cursor);
     else
         text_add_bytes(&text, bytes, value->length);
-    if (!cursor->problem[0])
+    if (!keys.problem[0])
         member(context, (FieldText){ name.bytes ? name.bytes : "", name.length },
                (FieldText){ text.bytes ? text.bytes : "", text.length }, value->is_string);
     text_free(&name);
@@ -459,10 +461,14 @@ bool copy_json_members(const char *line, size_t length, JsonMember *member, void
     do {
         JsonValue key = { 0 }, value = { 0 };
         skip_blanks(&cursor);
-        if (cursor.at == cursor.end || *cursor.at != '"' || !read_value(&cursor, &key) || !take(&cursor, ':') ||
-            !read_value(&cursor, &value))
+        if (cursor.at == cursor.end || *cursor.at != '"' || !read_value(&cursor, &key) || !take(&cursor, ':'))
             return false;
+        const bool is_read = read_value(&cursor, &value);
+        if (!is_read)
+            value = (JsonValue){ 0 };
         show_member(&cursor, &key, &value, member, context);
+        if (!is_read)
+            return false;
     } while (take(&cursor, ','));
     return take(&cursor, '}');
 }

@@ -1,8 +1,8 @@
 // guess.c - names and types of the columns of a file, from its beginning.
 //
 // CSV: the delimiter is the one of , ; tab | that cuts the most lines into the same number of fields, more than one.
-// The first line holds names when none of its fields looks like a value and no name comes twice, and either some column
-// below it has another type than text or all its fields are words.  JSON: names are keys, in order of first appearance.
+// The first line holds names when none of its fields looks like a value and either some column with a name has another
+// type than text below it or no field is empty.  JSON: names are keys, in order of first appearance.
 //
 // A column's type is the narrowest that holds all values seen: boolean (true, false), integer, bigint, double
 // precision, date, timestamp, time, uuid, else text.  Digits behind a leading zero are text.  Numbers with a point
@@ -297,13 +297,14 @@ static weft_status look_at_rows(CsvLook *look, Looks *first, Looks *rest, Error 
 
 static bool is_header(const CsvLook *look, const Looks *first, const Looks *rest)
 {
-    bool has_other = false;
+    bool has_other = false, has_empty = false;
     for (int c = 0; c < look->n_fields; c++) {
-        if (first[c] != LOOKS_TEXT)
+        if (first[c] != LOOKS_TEXT && first[c] != LOOKS_NONE)
             return false;
-        has_other |= rest[c] != LOOKS_TEXT && rest[c] != LOOKS_NONE;
+        has_empty |= first[c] == LOOKS_NONE;
+        has_other |= first[c] == LOOKS_TEXT && rest[c] != LOOKS_TEXT && rest[c] != LOOKS_NONE;
     }
-    return has_other || look->index->n_rows > 1;
+    return has_other || (!has_empty && look->index->n_rows > 1);
 }
 
 static weft_status name_csv_columns(CsvLook *look, const Looks *looks, Error *err)
@@ -409,8 +410,11 @@ static weft_status guess_json(Arena *arena, const Sample *sample, Guess *out, Er
     }
     for (int c = 0; c < out->n_columns; c++)
         out->columns[c].type = type_of(look.looks[c]);
-    if (out->n_columns == 0)
-        return fail(err, WEFT_BAD_COPY, -1, "there is no JSON object from which columns could be told");
+    if (out->n_columns == 0) {
+        fail(err, WEFT_BAD_COPY, -1, "there is no JSON object from which columns could be told");
+        error_hint(err, "Each line has to hold an object.  jq -c . makes such lines of other JSON, jq -c '.[]' of an array.");
+        return err->status;
+    }
     return WEFT_OK;
 }
 
@@ -459,6 +463,8 @@ weft_status guess_file(Arena *arena, const char *path, const char *format, const
     const char *compression = stream_compression(sample.bytes, sample.length);
     if (compression)
         error_hint(err, "The file is %s.", compression);
+    else if (reason.hint[0])
+        error_hint(err, "%s", reason.hint);
     return status;
 }
 
