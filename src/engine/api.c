@@ -552,7 +552,7 @@ weft_status weft_prepare(weft_session *session, const char *sql, weft_statement 
     error_clear(error);
     weft_status status = sql_bind(ex.arena, sql ? sql : "", &names, &statement, error);
     if (ex.lookup) status = ex.lookup;
-    if (status == WEFT_NOT_NULL_VIOLATION) {                // the NULLs of INSERT's parameters are ours
+    if (prepared_may_be_null(status)) {
         status = WEFT_OK;
         error_clear(error);
     }

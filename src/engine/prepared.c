@@ -38,6 +38,11 @@ Value *prepared_nulls(Arena *arena, const Type *types, int n_types, int n_params
     return params;
 }
 
+bool prepared_may_be_null(weft_status status)
+{
+    return status == WEFT_NOT_NULL_VIOLATION || status == WEFT_NULL_NOT_ALLOWED;
+}
+
 // A query is bound once with NULLs, so that names that do not exist are found now.
 static weft_status check(Execution *ex, const Statement *statement)
 {
@@ -49,13 +54,13 @@ static weft_status check(Execution *ex, const Statement *statement)
     weft_status status = sql_bind(home, statement->text, &names, &inner, ex->err);
     if (status && ex->err->position >= 0) ex->err->position += statement->text_at;
     if (ex->lookup) status = ex->lookup;
-    const bool is_insert = status == WEFT_NOT_NULL_VIOLATION;             // the NULLs are ours
+    const bool is_ours = prepared_may_be_null(status);
     if (!status && (inner->kind == STATEMENT_EMPTY || inner->kind == STATEMENT_PREPARE ||
                     inner->kind == STATEMENT_EXECUTE || inner->kind == STATEMENT_DEALLOCATE))
         status = fail(ex->err, WEFT_SYNTAX_ERROR, -1, "this statement cannot be prepared");
     arena_free(home);
-    if (is_insert) error_clear(ex->err);
-    return is_insert ? WEFT_OK : status;
+    if (is_ours) error_clear(ex->err);
+    return is_ours ? WEFT_OK : status;
 }
 
 weft_status run_prepare(Execution *ex, const Statement *statement)

@@ -353,6 +353,14 @@ static bool takes_similar(const char *name, Expr *const *args, int n_args)
     return are_open || is_text(args[1]) || is_text(args[2]);
 }
 
+// The digits of round and trunc decide which function it is, and a parameter may have no type.
+static weft_status settle_digits(Binder *binder, const char *name, Expr **args, int n_args)
+{
+    const bool is_ours = n_args == 2 && (strcmp(name, "round") == 0 || strcmp(name, "trunc") == 0);
+    if (!is_ours || args[1]->kind != EXPR_CONST || args[1]->type.kind != TYPE_NULL) return WEFT_OK;
+    return expr_coerce(binder->arena, args[1], TYPE(INTEGER), args[1]->at, &args[1], binder->err);
+}
+
 static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
 {
     Expr *args[FUNCTION_ARGS];
@@ -364,6 +372,7 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
         if (is_rounded) TRY(bind_rounded(binder, call->args[0]->type_cast, &is_rounded_float, &args[0]));
         else TRY(binder->bind_expr(binder, call->args[i], &args[i]));
     }
+    TRY(settle_digits(binder, name, args, n_args));
     Op op = function_find(name, args, n_args);
     if (op == OP_N && is_rounded_float) {                   // to tens, hundreds
         TRY(bind_bare_numeric(binder, args[0], call->location, &args[0]));

@@ -45,6 +45,14 @@ Expr *bind_shown_in(Binder *binder, const Expr *stamp, Type type)
     return shown;
 }
 
+static bool is_null(const Expr *arg) { return arg->kind == EXPR_CONST && arg->value.is_null; }
+
+// Of a function that is NULL where its field or zone is: a parameter is NULL while a statement is prepared.
+static weft_status null_of(Binder *binder, Type type, int at, Expr **out)
+{
+    return cast_to(binder, term_null(binder, at), type, at, out);
+}
+
 // A literal that names a field or a zone, in small letters; 22023 when it is none.
 static weft_status literal_word(Binder *binder, const Expr *arg, const char *what, char word[64])
 {
@@ -179,6 +187,7 @@ static weft_status stamp_field(Binder *binder, const char *field, Expr *arg, int
 weft_status bind_extract(Binder *binder, Expr *field_arg, Expr *arg, bool as_double, int at, Expr **out)
 {
     char word[64];
+    if (is_null(field_arg)) return null_of(binder, TYPE(DOUBLE), at, out);
     TRY(literal_word(binder, field_arg, "field", word));
     const char *field = field_name(word);
     if (is_kind(arg, TYPE_INTERVAL)) {
@@ -250,12 +259,18 @@ static weft_status trunc_zoned(Binder *binder, const char *field, Expr *stamp, i
     return cast_to(binder, *out, type, at, out);
 }
 
+static Type stamp_type(Binder *binder, const Expr *arg)
+{
+    return is_kind(arg, TYPE_TIMESTAMP) ? TYPE(TIMESTAMP) : bind_zoned(binder);
+}
+
 static weft_status bind_date_trunc(Binder *binder, Expr **args, int n_args, int at, Expr **out)
 {
-    char word[64];
+    char  word[64];
+    Expr *arg = args[1];
+    if (is_null(args[0])) return null_of(binder, stamp_type(binder, arg), at, out);
     TRY(literal_word(binder, args[0], "field", word));
     const char *field = field_name(word);
-    Expr       *arg = args[1];
     if (is_kind(arg, TYPE_INTERVAL) || is_kind(arg, TYPE_TIME)) return refuse(binder, at, "date_trunc of an interval");
     if (is_kind(arg, TYPE_DATE) || is_kind(arg, TYPE_NULL) || n_args == 3)
         TRY(cast_to(binder, arg, bind_zoned(binder), at, &arg));
@@ -264,6 +279,7 @@ static weft_status bind_date_trunc(Binder *binder, Expr **args, int n_args, int 
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function date_trunc of this type does not exist");
     if (n_args < 3) return trunc_zoned(binder, field, arg, args[0]->at, at, out);
     const Type shown = arg->type;
+    if (is_null(args[2])) return null_of(binder, shown, at, out);
     Expr      *zoned = arena_make(binder->arena, Expr);
     *zoned = *arg;
     TRY(find_zone(binder, args[2], &zoned->type.scale));
@@ -299,6 +315,8 @@ static weft_status bind_at_zone(Binder *binder, Expr **args, int at, Expr **out)
 {
     u8    zone;
     Expr *arg = args[1], *parts[2];
+    if (is_null(args[0]))
+        return null_of(binder, is_kind(arg, TYPE_TIMESTAMP) ? bind_zoned(binder) : TYPE(TIMESTAMP), at, out);
     TRY(find_zone(binder, args[0], &zone));
     if (is_kind(arg, TYPE_NULL) || is_kind(arg, TYPE_DATE)) TRY(cast_to(binder, arg, bind_zoned(binder), at, &arg));
     parts[0] = arg, parts[1] = term_integer(binder, zone, at);
