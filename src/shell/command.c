@@ -19,13 +19,24 @@ typedef struct Command {
     bool (*run)(Shell *shell, const char *argument);       // argument: trimmed, "" when there is none
 } Command;
 
+// A query of a command's own: the last statement, which \e and \watch run, stays the one that was typed.
+static bool run_own(Shell *shell, const char *sql)
+{
+    char *typed = shell->last_sql;
+    shell->last_sql = NULL;
+    const bool is_fine = run_statement(shell, sql, NULL, 1);
+    free(shell->last_sql);
+    shell->last_sql = typed;
+    return is_fine;
+}
+
 // ---- looking at tables -------------------------------------------------------------------------------------------
 
 static bool list_tables(Shell *shell, const char *argument)
 {
     (void)argument;
     static const char sql[] = "select name as \"table\", rows, chunks, bytes from weft_tables order by name";
-    return run_statement(shell, sql, NULL, 1);
+    return run_own(shell, sql);
 }
 
 // The name as SQL would read it: folded to lower case, unless in double quotes.
@@ -118,7 +129,7 @@ static bool show_top(Shell *shell, const char *argument)
     static const char plans[] = "select what, kept, found, missed from weft_plans";
     const char *const views[] = { bodies, riders, queue, scans, plans };
     for (size_t v = 0; v < sizeof views / sizeof *views; v++)
-        if (!run_statement(shell, views[v], NULL, 1))
+        if (!run_own(shell, views[v]))
             return false;
     return true;
 }
