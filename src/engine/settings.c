@@ -529,11 +529,7 @@ static const Setting *find_setting(const char *name)
 static weft_status no_such_setting(const char *name, int at, Error *err)
 {
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
-    error_hint(
-        err,
-        "settings are chunk_rows, device, gpu_generic, gpu_schedule, gpu_sort, gpu_wait, jit, keep_tables,"
-        " memory_limit, plan_cache, priority, row_kinds, sharing, statement_timeout, stream_commit_ms, temp_directory,"
-        " temp_limit, threads, timezone, weave, weave_budget and weave_queries");
+    error_hint(err, "SHOW ALL lists the settings.");
     return WEFT_UNDEFINED_OBJECT;
 }
 
