@@ -575,7 +575,8 @@ static weft_status open_files(CopyRun *copy, const char *path, Error *err)
         return WEFT_OK;
     // To open it empties it.
     if (stream_reads(copy->input, options->reject_path))
-        return fail(err, WEFT_INVALID_PARAMETER, -1, "REJECT \"%.400s\" is the file that is read", options->reject_path);
+        return fail(err, WEFT_INVALID_PARAMETER, -1, "REJECT \"%.400s\" is the file that is read",
+                    options->reject_path);
     return stream_open_write(options->reject_path, -1, &copy->reject_file, err);
 }
 

@@ -412,7 +412,8 @@ static weft_status guess_json(Arena *arena, const Sample *sample, Guess *out, Er
         out->columns[c].type = type_of(look.looks[c]);
     if (out->n_columns == 0) {
         fail(err, WEFT_BAD_COPY, -1, "there is no JSON object from which columns could be told");
-        error_hint(err, "Each line has to hold an object.  jq -c . makes such lines of other JSON, jq -c '.[]' of an array.");
+        error_hint(err, "Each line has to hold an object.  jq -c . makes such lines of other JSON, jq -c '.[]' of an "
+                        "array.");
         return err->status;
     }
     return WEFT_OK;
