@@ -22,7 +22,7 @@ enum { SAMPLE_BYTES = 8 << 20, NAMES_LONG = NAME_BYTES_MAX, DOUBLE_DIGITS = 17 }
 
 typedef enum Looks {
     LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_NUMERIC, LOOKS_DATE,
-    LOOKS_TIMESTAMP, LOOKS_TIME, LOOKS_UUID, LOOKS_TEXT
+    LOOKS_TIMESTAMP, LOOKS_TIMESTAMPTZ, LOOKS_TIME, LOOKS_UUID, LOOKS_TEXT
 } Looks;
 
 static bool has_leading_zero(const char *bytes, size_t length)
@@ -57,8 +57,36 @@ static bool has_digit(const char *bytes, size_t length)
     return false;
 }
 
-// 2026-01-31, 2026-01-31 10:20:30 and 2026-01-31T10:20:30.5, without a zone: with one it is text, and can be cast.  So
-// is 02/01/2026, since nothing says whether that is in January.  10:20:30 is a time; 10:20 may be minutes and seconds.
+static Type type_of(Looks looks)
+{
+    switch (looks) {
+    case LOOKS_BOOLEAN: return TYPE(BOOLEAN);
+    case LOOKS_INTEGER: return TYPE(INTEGER);
+    case LOOKS_BIGINT:  return TYPE(BIGINT);
+    case LOOKS_DOUBLE:  return TYPE(DOUBLE);
+    case LOOKS_NUMERIC: return TYPE_OF_FREE_NUMERIC;
+    case LOOKS_DATE:    return TYPE(DATE);
+    case LOOKS_TIMESTAMP: return TYPE(TIMESTAMP);
+    case LOOKS_TIMESTAMPTZ: return TYPE(TIMESTAMPTZ);
+    case LOOKS_TIME:    return TYPE(TIME);
+    case LOOKS_UUID:    return TYPE_OF_UUID;
+    default:            return TYPE(TEXT);
+    }
+}
+
+// The length without an offset at the end: Z, +hh, +hhmm or +hh:mm.
+static size_t length_without_offset(const char *bytes, size_t length)
+{
+    if (bytes[length - 1] == 'Z')
+        return length - 1;
+    for (size_t n = 2; n <= 5 && n < length; n++)
+        if (bytes[length - 1 - n] == '+' || bytes[length - 1 - n] == '-')
+            return length - 1 - n;
+    return length;
+}
+
+// 2026-01-31, 2026-01-31 10:20:30 and 2026-01-31T10:20:30.5, and the latter two with an offset.  02/01/2026 is text,
+// since nothing says whether that is in January.  10:20:30 is a time; 10:20 may be minutes and seconds.
 static Looks looks_of_time(const char *bytes, size_t length)
 {
     if (length >= 8 && length <= 15 && bytes[2] == ':' && bytes[5] == ':' &&
@@ -68,9 +96,11 @@ static Looks looks_of_time(const char *bytes, size_t length)
         return LOOKS_TEXT;
     if (length == 10)
         return parses_as(TYPE(DATE), bytes, length) ? LOOKS_DATE : LOOKS_TEXT;
-    const bool has_form = length >= 16 && length <= 26 && (bytes[10] == ' ' || bytes[10] == 'T') && bytes[13] == ':' &&
-                          strspn(bytes + 11, "0123456789:.") >= length - 11;
-    return has_form && parses_as(TYPE(TIMESTAMP), bytes, length) ? LOOKS_TIMESTAMP : LOOKS_TEXT;
+    const size_t plain = length_without_offset(bytes, length);
+    const Looks  looks = plain < length ? LOOKS_TIMESTAMPTZ : LOOKS_TIMESTAMP;
+    const bool   has_form = plain >= 16 && plain <= 26 && (bytes[10] == ' ' || bytes[10] == 'T') && bytes[13] == ':' &&
+                            strspn(bytes + 11, "0123456789:.") >= plain - 11;
+    return has_form && parses_as(type_of(looks), bytes, length) ? looks : LOOKS_TEXT;
 }
 
 static bool looks_like_uuid(const char *bytes, size_t length)
@@ -129,22 +159,6 @@ static Looks both(Looks a, Looks b)
     if ((a == LOOKS_DATE && b == LOOKS_TIMESTAMP) || (a == LOOKS_TIMESTAMP && b == LOOKS_DATE))
         return LOOKS_TIMESTAMP;
     return LOOKS_TEXT;
-}
-
-static Type type_of(Looks looks)
-{
-    switch (looks) {
-    case LOOKS_BOOLEAN: return TYPE(BOOLEAN);
-    case LOOKS_INTEGER: return TYPE(INTEGER);
-    case LOOKS_BIGINT:  return TYPE(BIGINT);
-    case LOOKS_DOUBLE:  return TYPE(DOUBLE);
-    case LOOKS_NUMERIC: return TYPE_OF_FREE_NUMERIC;
-    case LOOKS_DATE:    return TYPE(DATE);
-    case LOOKS_TIMESTAMP: return TYPE(TIMESTAMP);
-    case LOOKS_TIME:    return TYPE(TIME);
-    case LOOKS_UUID:    return TYPE_OF_UUID;
-    default:            return TYPE(TEXT);
-    }
 }
 
 // ---- names ----------------------------------------------------------------------------------------------------------
