@@ -187,6 +187,12 @@ static weft_status build_ordered_value(Binder *binder, Block *owner, const Order
     return call->is_interval ? interval_of_stored(binder->arena, *out, at, out, binder->err) : WEFT_OK;
 }
 
+static bool is_hypothetical(const char *name)
+{
+    return strcmp(name, "rank") == 0 || strcmp(name, "dense_rank") == 0 || strcmp(name, "percent_rank") == 0 ||
+           strcmp(name, "cume_dist") == 0;
+}
+
 weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
 {
     const int   at = call->location;
@@ -195,6 +201,7 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
     OrderedSet  wanted;
     AggPlace    place;
     char        buffer[32];
+    if (is_hypothetical(name)) return refuse(binder, at, "the rank that a value would have, WITHIN GROUP");
     if (!ordered.is_mode && !ordered.is_cont && strcmp(name, "percentile_disc") != 0)
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at,
                     "%s is not an ordered-set aggregate, so it cannot have WITHIN GROUP", name);
