@@ -8,14 +8,15 @@
 #   strangers  16, 256 and 1,024 clients, a fifth of the queries of shapes seen once              2 minutes
 #   fair       short queries beside 1,000 clients with long ones                                  1 minute
 #   host       1 to 1,024 clients on the CPU's cores                                              2 minutes
-#   beside     as crowd, with DuckDB in the same run, which loads text files first                6 minutes
+#   beside     as crowd, with DuckDB in the same run, which loads text files first                6 minutes?
 #   large      1, 64 and 1,024 clients at five times the scale                                    4 minutes
 #   streams    CSV through eight pipes into 100 views, on the card and on the CPU                 1 minute
 #   flow       weft lab flow                                                                      2 minutes
 #   setquery   its seven queries as SQL, beside DuckDB                                            1 minute
-#   fuse       weft lab fuse, with large inputs                                                   3 minutes
-#   tpch       all 22 queries at half the scale, beside DuckDB                                    3 minutes
+#   fuse       weft lab fuse, with large inputs                                                   3 minutes?
+#   tpch       all 22 queries at half the scale, beside DuckDB                                    3 minutes?
 #
+# Minutes are of an H200's host; those with a ? are guesses.
 # Each part has 9 minutes at most.  DIR/PART.md has its tables, DIR/PART.log the rest.
 # Crowds run twice: the first run fills the cache of kernels and is not kept.  Data is made once, in $BENCH_DIR.
 # Ends with one line: N parts passed, N failed.

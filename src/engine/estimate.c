@@ -119,7 +119,7 @@ static GroupGuess estimate_groups(QueryRun *run, const Pipeline *pipeline)
     for (int k = 0; k < pipeline->n_keys; k++) domain *= span_of(run, pipeline->keys[k].value, 1e30);
     const double n_groups = fmax(1, fmin(domain, pipeline->rows_out));
     const double unwoven = bytes_unwoven(run, pipeline, pipeline->n_keys + pipeline->n_aggs);
-    const bool   are_many = domain <= fmin(pipeline->rows_out, 8 * pipeline->n_groups) &&
+    const bool   are_many = domain <= fmin(pipeline->rows_out, GROUP_PLACES_MOST * pipeline->n_groups) &&
                             domain * state <= (double)query_array_bytes(run);
     if (are_many || domain * state <= ARRAY_GROUPS)
         return (GroupGuess){ n_groups, unwoven + domain * state * workers };

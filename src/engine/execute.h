@@ -62,7 +62,7 @@ const Prepared *prepared_find(const weft_session *session, const char *name);   
 void        prepared_free_all(weft_session *session);
 // What a statement is checked with: NULLs of these types, and without one where there are more parameters.
 Value      *prepared_nulls(Arena *arena, const Type *types, int n_types, int n_params);
-// An error that a value other than these NULLs need not have.
+// While a statement is prepared, NULLs stand for its parameters.  Whether STATUS may be due to them.
 bool        prepared_may_be_null(weft_status status);
 // The arguments as values of the parameters' types.
 weft_status prepared_values(Execution *ex, const Prepared *prepared, const Value *arguments, int n_arguments, int at,

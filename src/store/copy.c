@@ -573,7 +573,7 @@ static weft_status open_files(CopyRun *copy, const char *path, Error *err)
     TRY(stream_open_read(path, options->is_std ? options->fd : -1, copy->cancel, &copy->input, err));
     if (!options->reject_path)
         return WEFT_OK;
-    // To open it empties it.
+    // Opening it for writing would empty it.
     if (stream_reads(copy->input, options->reject_path))
         return fail(err, WEFT_INVALID_PARAMETER, -1, "REJECT \"%.400s\" is the file that is read",
                     options->reject_path);

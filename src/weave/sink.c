@@ -28,7 +28,6 @@
 
 #define ARRAY_BYTES_SMALL ((u64)1 << 20)       // always worth it: stays in L2
 #define ARRAY_BYTES_LARGE ((u64)1 << 24)       // worth it when there are many rows per group
-#define PLACES_MOST       8                    // of a larger array, for each group that is expected
 
 // What was put together for the sink.
 static void end_sink(Weaver *w)
@@ -512,7 +511,7 @@ static bool is_array_better(Weaver *w, u128 domain)
     const u128      bytes = domain * bytes_per_group(w);
     const double    n_places = (double)domain;
     if (bytes <= ARRAY_BYTES_SMALL || (bytes <= ARRAY_BYTES_LARGE && n_places * 16 < w->max_rows)) return true;
-    return bytes <= job->array_bytes && n_places <= w->max_rows && n_places <= PLACES_MOST * job->n_groups;
+    return bytes <= job->array_bytes && n_places <= w->max_rows && n_places <= GROUP_PLACES_MOST * job->n_groups;
 }
 
 static void write_group_number(Weaver *w, const KeyCode *codes)

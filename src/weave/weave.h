@@ -220,6 +220,8 @@ typedef struct StateSlot { SlotKind kind; u8 bytes; u64 init; } StateSlot;      
 
 typedef enum GroupKind { GROUP_ONE, GROUP_ARRAY, GROUP_HASH } GroupKind;
 
+#define GROUP_PLACES_MOST 8            // of a large array, for each group that is expected (sink.c)
+
 typedef struct GroupKey {
     Type        type;
     Dictionary *dict;
